@@ -211,7 +211,8 @@ def check_index(
         if has_numbers and {*one}!={*other}: continue
         raise ValueError(f"{what} have different indexes, or the same index in another order: which "
                          "rows belong together? Select the rows of one by .loc[the index of the "
-                         "other], or drop its index by .reset_index(drop=True)")
+                         "other]. If they are in the same order already, drop its index by "
+                         ".reset_index(drop=True)")
 
 def as_rows(
     preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label

@@ -64,10 +64,11 @@ class Predictions:
         # Names of rows and columns, if there are tables
         index = row_names(preds, targs)
         columns = columns_of(preds, targs)
-        check_index('groups and the arrays', groups, preds, targs)
         # Two tensors
         items = preds
+        tables = preds,targs
         preds,targs = as_rows(preds, targs)
+        check_index('groups and the arrays', groups, *tables)
         groups = group_numbers(groups, len(preds), items)
         vocab = _named(vocab, columns, preds.shape[1])
         # The rule

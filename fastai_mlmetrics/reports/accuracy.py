@@ -187,7 +187,8 @@ def _frequencies_in_words(p):
     if p.frequencies is None: return ''
     given = [f'{o:g} of {some_labels([name])}'
              for name,o in zip(p.vocab, p.frequencies.tolist()) if not math.isnan(o)]
-    return f"Scores are weighed to a frequency of {listed(given)}."
+    others = note(len(given)<len(p.vocab), "; the other labels keep the frequency that they have here")
+    return f"Scores are weighed to a frequency of {listed(given)}{others}."
 
 def _described(p, rows, is_constant, reasons, ci):
     "Write what rows mean, and what applies to only some: the `attrs` of a report"

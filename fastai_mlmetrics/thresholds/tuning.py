@@ -195,7 +195,8 @@ def _constraint(metric, cls, at_recall, at_precision, confidence, **kwargs):
     for name,other in (('precision','recall'), ('recall','precision')):
         if cls is _METRICS[name] and not isinstance(given.get(other), Real):
             raise ValueError(f"metric={name!r} also needs at_{other}=, one number for all labels: "
-                             "alone, it is highest where everything or next to nothing is predicted")
+                             "alone, it is highest where everything or next to nothing is predicted. "
+                             "For a minimum of some labels, leave out metric=")
     if confidence is not None and not 0.5<=confidence<1:
         raise ValueError(f"confidence={confidence} should be from 0.5 to below 1, such as 0.9")
     if not given:
