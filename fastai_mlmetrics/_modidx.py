@@ -1489,6 +1489,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                 'fastai_mlmetrics/reports/comparison.py'),
                                                      'fastai_mlmetrics.reports.comparison._excludes_0': ( 'reports/comparison.html#_excludes_0',
                                                                                                           'fastai_mlmetrics/reports/comparison.py'),
+                                                     'fastai_mlmetrics.reports.comparison._is_by_model': ( 'reports/comparison.html#_is_by_model',
+                                                                                                           'fastai_mlmetrics/reports/comparison.py'),
                                                      'fastai_mlmetrics.reports.comparison._measure_model': ( 'reports/comparison.html#_measure_model',
                                                                                                              'fastai_mlmetrics/reports/comparison.py'),
                                                      'fastai_mlmetrics.reports.comparison._measure_models': ( 'reports/comparison.html#_measure_models',

@@ -7,7 +7,7 @@ __all__ = ['ModelComparison', 'compare_models']
 
 # %% ../../nbs/reports/02_comparison.ipynb #8edba6b5
 from fastai.basics import *
-from ..core.inputs import as_tensor
+from ..core.inputs import as_tensor, as_vocab, columns_of
 from ..core.messages import check_kwargs, note, said_once
 from ..core.tables import (
     as_shown, new_axes, plot_name, Table, three_decimals, with_limits)
@@ -131,6 +131,17 @@ def _measure_model(name, runs, targs, frequencies, ci, kwargs):
     rows = [row for row in measured[0] if all(row in o for o in measured)]
     return checked[-1],{row: mean_of_runs([o[row] for o in measured]) for row in rows}
 
+def _is_by_model(thresh, models, vocab):
+    "Whether thresholds are a dict by model; an error if it has only some of the models"
+    if not isinstance(thresh, dict): return False
+    is_by_model = thresh.keys()==models.keys()
+    # Models and labels may have names in common
+    is_by_label = thresh.keys() <= {*L(as_vocab(vocab))}
+    if thresh.keys() & models.keys() and not (is_by_model or is_by_label):
+        raise ValueError(f"thresh is by model, but has {[*thresh]}: pass one threshold for each of "
+                         f"{[*models]}")
+    return is_by_model
+
 def _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs):
     "Return each model's `Estimate`s by row, and its predictions (of the last training)"
     runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()}
@@ -138,7 +149,8 @@ def _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs):
     if min(n_runs.values())==1<max(n_runs.values()):
         raise ValueError(f"the models have {n_runs} trainings: pass one of each model, or two or "
                          "more, since nobody knows how much a single one varies")
-    is_by_model = isinstance(thresh, dict) and thresh.keys()==runs.keys() # If not, it may be by label
+    vocab = ifnone(kwargs.get('vocab'), columns_of(targs, *L(runs.values()).concat()))
+    is_by_model = _is_by_model(thresh, runs, vocab)
     predictions = {}
     measured = {}
     for name,preds in runs.items():
@@ -201,6 +213,9 @@ def compare_models(
     if not isinstance(preds_by_name, dict) or len(preds_by_name)<2:
         raise ValueError("preds_by_name should be a dict of two models or more, such as "
                          "{'resnet18': preds_a, 'resnet50': preds_b}")
+    taken = preds_by_name.keys() & {*_DIFFERENCE}
+    if taken:
+        raise ValueError(f"{sorted(taken)} are columns of the table: give the models other names")
     measured,predictions = _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs)
     # Differences of each other model from the first one, with intervals that hold at once
     base,*others = measured

@@ -185,7 +185,8 @@ def test_mistakes_in_a_comparison_are_named():
     fails('dict of two models or more', dict(a=models['a']), y)
     fails(r"model 'b': predictions have the shape \(199, 8\)", dict(a=models['a'], b=models['b'][1:]), y)
     fails('ci=95', models, y, ci=95)
-    fails("model 'a': thresh is by name", models, y, thresh=dict(a=0.5, c=0.5))
+    fails(r"\['low'\] are columns", dict(a=models['a'], low=models['b']), y)
+    fails(r"has \['a', 'c'\]: pass one threshold for each of", models, y, thresh=dict(a=0.5, c=0.5))
     models['b'] = models['b'].clone()
     models['b'][0,0] = math.nan
     with pytest.warns(UserWarning, match='NaN in 1 sample'): t = compare_models(models, y, sigmoid=True)
