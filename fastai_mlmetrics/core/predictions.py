@@ -65,11 +65,10 @@ class Predictions:
         index = row_names(preds, targs)
         columns = columns_of(preds, targs)
         # Two tensors
-        items = preds
-        tables = preds,targs
-        preds,targs = as_rows(preds, targs)
-        check_index('groups and the arrays', groups, *tables)
-        groups = group_numbers(groups, len(preds), items)
+        given = preds,targs
+        preds,targs = as_rows(*given)
+        check_index('groups and the arrays', groups, *given)
+        groups = group_numbers(groups, len(preds), given[0])
         vocab = _named(vocab, columns, preds.shape[1])
         # The rule
         if thresh is not None: thresh = as_thresh(thresh, vocab)

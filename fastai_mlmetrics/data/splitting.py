@@ -83,8 +83,10 @@ def _deal(
         decrease = (2*count@deficit[columns] - count@fraction)/shares
         # A column is scarce if every unit that is left is needed by a part that has none: such parts
         # come first
-        is_scarce = n_left[columns]<=lacks[columns].sum(1)
-        if is_scarce.any(): decrease += 1e9*lacks[columns[is_scarce]].sum(0) # More than any chi-square
+        needed_by = lacks[columns]
+        if needed_by.any():
+            is_scarce = n_left[columns]<=needed_by.sum(1)
+            decrease += 1e9*needed_by[is_scarce].sum(0) # More than any chi-square
         chosen = decrease.argmax()
         # What is left to assign
         part[unit] = chosen

@@ -132,7 +132,7 @@ def _unstated(r):
     "List the rows of `FACTS` that the title does not state"
     row = diagnosis(r)
     stated = row.states if row else ()
-    if row is None and what_remains(r) and r.missed_rate>=0.1: stated = 'samples-without-prediction',
+    if row is None and r.missed_rate>=0.1: stated = 'samples-without-prediction',
     return [o for o in FACTS if o.code not in stated]
 
 def in_numbers(r):

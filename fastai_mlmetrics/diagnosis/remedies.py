@@ -196,10 +196,10 @@ def _better_model(r):
     best = ''
     if thresh is None: why = "the scores lie too close together to see whether another threshold helps"
     else:
-        why = "no threshold is better than the same labels for every sample"
-        if max(r.suggested_f1, r.f1_micro)>r.constant_f1:
-            why = "no threshold is much better than the same labels for every sample"
-        if beats_constant(r.suggested_f1, r.constant_f1): why = "no other threshold is clearly better"
+        why = "no other threshold is clearly better"
+        if not beats_constant(r.suggested_f1, r.constant_f1):
+            much = note(max(r.suggested_f1, r.f1_micro)>r.constant_f1, 'much ')
+            why = f"no threshold is {much}better than the same labels for every sample"
         if r.suggested_f1>r.f1_micro: # Thresholds that predict very many labels are not suggested
             best = (f"{r.suggested_f1:.3f} at the best global threshold "
                     f"({exact_thresh(thresh)}{_without(r)}), ")

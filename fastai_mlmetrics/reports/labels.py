@@ -247,11 +247,11 @@ def most_confused(self,
                        samples=pairs.data[frequent]))
     found = found.sort_values('samples', ascending=False, kind='stable', ignore_index=True)
     shown = found if k is None else found.head(check_int('k', k, 1))
+    text = ''
     if not len(found):
         n = count_of(min_val, 'sample')
         text = f'No pair of a missed and a wrongly predicted label is in {n} or more.'
-        shown.attrs['reading'] = text
     elif len(shown)<len(found):
         text = f'The first {len(shown):,} of {len(found):,} pairs; k=None lists all.'
-        shown.attrs['reading'] = text
+    shown.attrs['reading'] = text
     return shown

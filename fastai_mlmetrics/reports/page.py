@@ -9,7 +9,7 @@ __all__ = []
 from fastai.basics import *
 from ..core.messages import (
     check_int, code_html, count_of, note, progress, written_whole)
-from ..core.tables import as_shown, format_cell, some_names
+from ..core.tables import as_shown, format_cell, percent, some_names
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
 from ..thresholds.search import ScoreTable
@@ -114,9 +114,9 @@ def opening(
     tp,fp,fn,_ = interp.counts.sum(1).tolist()
     if not tp+fn: return "No sample has a label, so nothing can be said of the model."
     precision = "The model predicts no label"
-    if tp+fp: precision = f"{tp/(tp+fp):.0%} of the predicted labels are right"
+    if tp+fp: precision = f"{percent(tp/(tp+fp))} of the predicted labels are right"
     required = note(interp.required, f" Required of the threshold: {interp.required}.")
-    return f"{precision}, and {tp/(tp+fn):.0%} of the true ones are found.{required}"
+    return f"{precision}, and {percent(tp/(tp+fn))} of the true ones are found.{required}"
 
 def _verdict(p):
     "Say how good the model is; numbers and what helps are folded"

@@ -222,7 +222,8 @@ def _label_table(p, differences, numbers, slices, alpha):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
     inside,outside = _both_sides(p, differences, numbers)
     p_values = _p_values(inside, outside, alpha) # Corrected for the number of tests
-    value,elsewhere = inside[0],outside[0] # Shares, slices x metrics x labels as the p-values
+    value = inside[0] # Shares, slices x metrics x labels as the p-values
+    elsewhere = outside[0]
     found = (p_values<=alpha).nonzero()
     i,metric,label = found
     table = Table(dict(metric=np.array(_METRICS)[metric], value=value[found],
