@@ -47,32 +47,33 @@ class Record(AttrDict):
 def add_trend(
     r, # `Record` of a validation of a fit
     before:list, # Records of the validations before it
-    patience:int=3, # Number of validations for the median of average precision
-    train_loss:float=None # Loss in training; None: losses are unknown
+    window:int=3, # Number of the latest validations whose median average precision is compared
+    train_loss:float=None # Loss in training; None: losses are unknown, and that of `r` is NaN
 ):
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
-    has_losses = train_loss is not None
     r.train_loss = ifnone(train_loss, math.nan)
-    # These stay those of the last epoch, where a callback loads a better one after it
+    # If a `SaveModelCallback` loads an earlier epoch, its record gets these from the last epoch
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
-    recent = [*before, r][-patience:]
+    recent = [*before, r][-window:]
     r.ap_median = np.median([o.ap_micro for o in recent]).item()
     best_median = np.nanmax([-math.inf, *(o.ap_median for o in before)])
     ranks_better = r.ap_median>max(best_median, 1.2*r.random_ap) and not r.collapsed
-    # Loss: NaN is never the best one, and a fall of less than a thousandth does not count
-    best_record = min(before, key=lambda o: np.nan_to_num(o.valid_loss, nan=math.inf), default=None)
-    r.best_loss = best_record.valid_loss if before else math.inf
-    falls = bool(before) and loss < r.best_loss-0.001*abs(r.best_loss)
+    # Loss: a fall of less than a thousandth does not count
+    def loss_of(o): return math.inf if math.isnan(o.valid_loss) else o.valid_loss
+    best_record = min(before, key=loss_of, default=None)
+    r.best_loss = loss_of(best_record) if before else math.inf
+    is_close = np.isclose(loss, r.best_loss, rtol=1e-3, atol=0)
+    falls = bool(before) and loss<r.best_loss and not is_close
     r.learns = bool(falls or ranks_better)
-    if has_losses and not math.isfinite(loss):
+    if train_loss is not None and not math.isfinite(loss):
         r.loss_trend = 'diverges'
     elif before and loss>=0 and r.best_loss>=0: # A percentage of a negative loss has no meaning
         rises = loss > 1.05*r.best_loss
         r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
-        # It rises here, and went on falling in training
-        r.overfits = rises and r.train_loss<0.9*best_record.train_loss and r.train_loss<loss
+        # It rises here, while the training loss went on falling, to below it
+        r.overfits = rises and r.train_loss<min(0.9*best_record.train_loss, loss)
 
 def keep_trend(r, last):
     "Copy the trend of the last epoch to a validation of the same weights, which have the same loss"

@@ -56,14 +56,15 @@ def plot_confusion_matrices(self,
     figsize = figsize or (max(1.6*ncols, 2.4), 2*math.ceil(len(cols)/ncols)+0.4)
     fig,axs = get_grid(len(cols), ncols=ncols, figsize=figsize, layout='constrained', return_fig=True)
     for ax,i,counts in zip(axs, cols, confusion_matrix(self)[cols]):
-        fractions = counts/counts.sum(1, keepdims=True).clip(1) # Of each row
+        n_of_row = counts.sum(1, keepdims=True)
+        fractions = counts/np.maximum(n_of_row, 1) # 0 in a row without samples
         ax.imshow(fractions, cmap=cmap, vmin=0, vmax=1, aspect='auto')
         texts = np.char.mod(f'%.{norm_dec}f', fractions) if normalize else counts
         if plot_txt: _write_cells(ax, texts, fractions)
         ax.set_title(plot_label(self.vocab[i], 20), fontsize=8)
         ax.set_xticks([0,1], ['no','yes'], fontsize=8)
         ax.set_yticks([0,1], ['no','yes'], fontsize=8)
-    # What they are
+    # The title, with the threshold: a single label may have its own
     rule = self.predictions.rule_of(cols[0]) if len(cols)==1 else self.rule
     is_part = labels is None and len(cols)<len(f1)
     which = note(is_part, f'lowest F1: {len(cols)} of {len(f1):,} labels, ')
@@ -131,18 +132,17 @@ def plot_thresholds(self,
     # Where each step begins, from the highest threshold down, and where the last one ends
     curve = _curve(self, i)
     scores = curve.score[0,1:].tolist() # The first step predicts nothing, so it has none
-    highest = 1 if is_probs(self.preds) else max(*scores, thresh)
-    lowest = 0 if is_probs(self.preds) else min(*scores, thresh)
-    places = [highest, *scores, lowest]
+    ends = [0,1] if is_probs(self.preds) else [*scores, thresh] # The threshold should be in the plot
+    places = [max(ends), *scores, min(ends)]
     # A line for each metric, and one at the threshold in use
     ax = new_axes(ax, figsize)
     metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'f1': F1ScoreMulti}
     for name,cls in metrics.items():
         values = curve.values(cls(zero_division=math.nan))[0]
-        to_the_end = [*values, values[-1]]
-        ax.plot(places, to_the_end, drawstyle='steps-post', label=name)
+        heights = [*values, values[-1]] # The last step is level up to its end
+        ax.plot(places, heights, drawstyle='steps-post', label=name)
     if not self.rule.is_top_k:
-        limits = note(self.rule.limits, f',\nwithout {self.rule.limits}')
+        limits = note(self.rule.limits, f',\nwithout {self.rule.limits}') # Which the lines ignore
         ax.axvline(thresh, color='k', ls='--', lw=1, label=f'now: {thresh:.3g}{limits}')
     ax.margins(x=0.02)
     ax.set(xlabel='threshold', ylim=(-0.03,1.03))

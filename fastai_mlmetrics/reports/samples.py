@@ -158,41 +158,38 @@ def _mistakes(interp, kind, cols):
     return res.sort_values('confidence', ascending=False, kind='stable')
 
 def mistakes(self,
-    label=None, # Name or index of a label; None: all. Where labels have names, a number is `max_n`
+    label=None, # Name or index of a label; None: all
     kind:str=None, # 'missed' for false negatives, 'false' for false positives; None: both
     max_n:int=None, # Maximum number of mistakes; None: all
     groups=None # Group of each sample, or a column of the items: list one mistake of each; None: all
 )->Table: # A row per mistake: item (if samples have names), label, kind, score
     """List all mistakes, the most confident first: if a target is wrong, it is probably among these
 
-        interp.mistakes(9)
         interp.mistakes('cat', kind='missed')
         interp.mistakes(max_n=200).to_csv('check.csv') # a list to check by hand
 
     A row has the sample, its file or row if it has a name, the label, the kind of mistake and the
     score. Next: `interp.show('cat')` shows the samples."""
-    is_name = str(label) in self.vocab.map(as_shown)
-    if isinstance(label, Integral) and not is_name and max_n is None:
-        max_n = label
-        label = None
-    # The mistakes to list
+    # The mistakes to list, the most confident first
     cols = [*range(len(self.vocab))] if label is None else [label_index(label, self.vocab)]
     found = _mistakes(self, kind, cols)
-    if groups is not None: # The most confident one of each
-        items = range(len(self.preds)//self.rows_per_item)
-        group_of_sample = group_values(groups_of(self.dl, groups), len(self.preds), items)
-        found = found.groupby(group_of_sample[found['sample']], sort=False).head(1)
+    if groups is not None:
+        n_items = len(self.preds)//self.rows_per_item # An item may have several samples
+        group_of_sample = group_values(groups_of(self.dl, groups), len(self.preds), range(n_items))
+        group = pd.Series(group_of_sample[found['sample']], index=found.index)
+        found = found[~group.duplicated()] # The first one of each group
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
-    # The table, and what it has
+    # The table, by sample
     names = pd.Series([*self.vocab], dtype=object).take(shown.col)
     res = Table(dict(label=names.array, kind=shown.kind.array, score=shown.score.array),
                 index=pd.Index(shown['sample'], name='sample'))
     _add_items(self, res)
-    number = note(len(shown)<len(found), f'The first {len(shown):,} of ')
-    number += count_of(len(found), 'mistake')
+    # What it lists
+    first_of = note(len(shown)<len(found), f'The first {len(shown):,} of ')
     of_label = note(label is not None, f' of label {as_shown(self.vocab[cols[0]])}')
     of_groups = note(groups is not None, ', one of each group,')
-    res.attrs['reading'] = f"{number}{of_label}{of_groups} {self.rule.describe()}."
+    res.attrs['reading'] = (f"{first_of}{count_of(len(found), 'mistake')}{of_label}{of_groups} "
+                            f"{self.rule.describe()}.")
     return res
 
 # %% ../../nbs/reports/05_samples.ipynb #5ec9e88f
@@ -283,16 +280,15 @@ def _plot_images(interp, images, selection,
     nrows = max(nrows or 1, math.ceil(n/ncols))
     # The texts, in lines that are as wide as an image
     width = figsize[0]/ncols if figsize else 2.4 # Inches
-    chars = max(12, int(15*width))
-    title = textwrap.wrap(selection.title, int(0.8*chars*ncols))
-    captions = [_caption(interp, i, selection, chars) for i in selection.idxs] # Lines by their kind
+    chars = max(12, int(15*width)) # An inch has about 15 characters of this size
+    title = textwrap.wrap(selection.title, int(0.8*chars*ncols)) # In a larger font
+    captions = [_caption(interp, i, selection, chars) for i in selection.idxs] # Dicts: kind -> lines
     names = [plot_name(o, chars) for o in sample_titles(interp, selection.idxs)]
     values = [f'{selection.value_name} {format_cell(o)}' for o in selection.values.tolist()]
-    # The height: of images with their texts, and of the title
-    if not figsize:
+    if not figsize: # The height of each row, in inches: image (not too tall), name and value, caption
         n_lines = max(sum(map(len, caption.values())) for caption in captions)
         *_,height,image_width = images[0].shape
-        row_height = 0.6+width*min(1.5, height/image_width)+0.18*n_lines
+        row_height = width*min(1.5, height/image_width) + 0.6 + 0.18*n_lines
         figsize = width*ncols,0.2+0.2*len(title)+nrows*row_height
     fig,axs = get_grid(n, nrows, ncols, figsize=figsize, layout='constrained', return_fig=True)
     fig.suptitle(escape_mathtext('\n'.join(title)), fontsize=10)

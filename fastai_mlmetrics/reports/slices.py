@@ -47,7 +47,8 @@ def _columns_of(by, n, n_items):
     table = pd.DataFrame(as_frame(by))
     if [*table.columns]==[0]: table.columns = ['slice'] # It had no name
     if len(table) not in (n, n_items) or not table.shape[1]:
-        raise ValueError(f"by has {len(table):,} values, but there are {n:,} samples")
+        raise ValueError(f"by has {len(table):,} values, but there are {n:,} samples: pass a value "
+                         "per sample, such as df['site'], or a table, such as df[['site', 'sex']]")
     return table
 
 _MOST = 200 # Maximum number of slices
@@ -144,37 +145,50 @@ def _equal_groups(size):
     "Return the number of groups of equal size from which a mean varies as much"
     return size.sum(0)**2/(size**2).sum(0)
 
-def _correlation(size, error, squares, n_slices):
+def _correlation(
+    size, # Number of pairs of each group, groups x 3 x C
+    error, # Sum over these of their differences from the share, groups x 3 x C
+    squares, # Sum of the squares of all differences, 3 x C
+    n_slices # Number of slices
+):
     "Estimate how alike the pairs of a group are, from 0 to 1; at least as in all labels together"
-    n = size.sum(0)
     n_groups = _equal_groups(size) # Of which the share of each slice uses up one
-    between = (error**2).sum(0)*n_groups/(n_groups-n_slices) - squares
-    most = (size**2-size).sum(0)*squares/n
     known = n_groups>n_slices
+    # Products of the differences of two pairs of a group: their sum, and this sum if all are alike
+    between = (error**2).sum(0)*n_groups/(n_groups-n_slices) - squares
+    most = (size**2-size).sum(0)*squares/size.sum(0)
     of_all = (between*known).nansum(-1, keepdim=True)/(most*known).nansum(-1, keepdim=True)
     own = (between/most).where(known, 1)
     return own.fmax(of_all).nan_to_num(0).clamp(0, 1)
 
-def _design_effects(p, numbers, shares):
-    "Compute Kish's design effects of labels, inside slices with these shares and outside, S x 3 x C"
+def _design_effect(size, correlation):
+    "Compute Kish's design effect, 3 x C, of groups with `size` pairs, groups x 3 x C"
+    mean_size = (size**2).sum(0)/size.sum(0) # Of the group of a pair
+    effect = 1 + (mean_size-1)*correlation
+    enough = _equal_groups(size)>=FEW_GROUPS
+    return effect.where(enough, math.inf) # Fewer groups say nothing
+
+def _design_effects(
+    p, # `Predictions` with groups
+    numbers, # Slice of each sample, N numbers from 0
+    shares # `_shares` of each slice, S x 3 x C
+): # Inside the slices and outside of them, two of S x 3 x C
+    "Compute how many times fewer independent pairs there are than sample-label pairs"
     y,predicted = (o.cpu() for o in (p.true, p.predicted))
-    counted = torch.stack([y, predicted, y | predicted], 1).double() # N x 3 x C
-    # Of each pair that counts, the difference from the share of its slice
-    share_of_slice = shares[numbers] # nan where a slice has no pair
-    counted *= ~share_of_slice.isnan()
+    # The pairs that recall, precision and Jaccard index are shares of, N x 3 x C
+    pairs = torch.stack([y, predicted, y | predicted], 1).double()
+    share = shares[numbers] # That of the sample's slice
+    pairs *= ~share.isnan() # A slice without a positive of the label has no share
     hits = (y & predicted).double()[:,None]
-    errors = (hits-share_of_slice.nan_to_num())*counted
-    zeros = torch.zeros(p.n_independent, *counted.shape[1:], dtype=torch.float64, device='cpu')
+    errors = (hits-share.nan_to_num())*pairs
+    # Sums over the pairs of each group, groups x 3 x C
+    zeros = torch.zeros(p.n_independent, *pairs.shape[1:], dtype=torch.float64, device='cpu')
     def by_group(x, rows=slice(None)): return zeros.index_add(0, p.groups[rows], x[rows])
-    sizes = by_group(counted) # Numbers of pairs in each group
-    correlation = _correlation(sizes, by_group(errors), (errors**2).sum(0), len(shares))
-    def effect_of(sizes):
-        mean_size = (sizes**2).sum(0)/sizes.sum(0) # Of the group of a pair
-        effect = 1 + (mean_size-1)*correlation
-        return effect.where(_equal_groups(sizes)>=FEW_GROUPS, math.inf) # Of few, nothing is known
-    inside = [by_group(counted, numbers==i) for i in range(len(shares))]
-    outside = [sizes-o for o in inside]
-    return [torch.stack([*map(effect_of, side)]) for side in (inside, outside)]
+    size = by_group(pairs)
+    correlation = _correlation(size, by_group(errors), (errors**2).sum(0), n_slices=len(shares))
+    inside = [by_group(pairs, numbers==i) for i in range(len(shares))]
+    return (torch.stack([_design_effect(o, correlation) for o in inside]),
+            torch.stack([_design_effect(size-o, correlation) for o in inside]))
 
 def _fisher(share, n, other_share, other_n):
     "Compare shares by Fisher's exact test: p-values, and the lowest ones that these numbers allow"
@@ -218,22 +232,30 @@ def _both_sides(p, differences, numbers):
         outside[1] /= effect_outside
     return inside.nan_to_num().numpy(),outside.nan_to_num().numpy()
 
-def _label_table(p, differences, numbers, slices, alpha):
+def _label_table(
+    p, # `Predictions` of all samples
+    differences, # `_Difference` of each slice
+    numbers, # Slice of each sample, N numbers from 0
+    slices, # Index of the slices
+    alpha # Probability that any row is a false claim
+):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
+    # Shares, how many pairs they are of, and p-values: slices x metrics x labels
     inside,outside = _both_sides(p, differences, numbers)
     p_values = _p_values(inside, outside, alpha) # Corrected for the number of tests
-    value = inside[0] # Shares, slices x metrics x labels as the p-values
-    elsewhere = outside[0]
+    value,_ = inside
+    elsewhere,_ = outside
     found = (p_values<=alpha).nonzero()
-    i,metric,label = found
+    slice_number,metric,label = found
     table = Table(dict(metric=np.array(_METRICS)[metric], value=value[found],
                        elsewhere=elsewhere[found], p_value=p_values[found]))
-    for side in ('value','elsewhere'): # `_shares` has the Jaccard index in the place of F1
+    for side in ('value','elsewhere'): # The Jaccard index J was tested in place of F1: 2 J / (1 + J)
         table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
     table.insert(3, 'difference', table.value-table.elsewhere)
     # A row is named by its slice and its label
-    index = slices[i].to_frame(index=False)
+    index = slices[slice_number].to_frame(index=False)
     names = pd.Series([p.vocab[o] for o in label], dtype=object)
+    # A column that samples are sliced by may be named 'label', too
     index.insert(index.shape[1], 'label', names, allow_duplicates=True)
     table.index = pd.MultiIndex.from_frame(index)
     return table.sort_values('difference', key=np.abs, ascending=False, kind='stable')
@@ -336,6 +358,14 @@ def _difference_table(differences, slices, ci):
     table['result'] = np.select([low.isna(), high<0, low>0], ['too few','lower','higher'], '')
     return table
 
+def _sliced(p, by, n_items):
+    "Keep the samples that count; return them, the slice of each, and an Index of the slices"
+    numbers,slices = _numbered(by, len(p.preds), n_items)
+    is_counted = p.valid.any(1).cpu()
+    # Slices without such a sample are left out, and the others numbered again from 0
+    present,numbers_again = numbers[is_counted].unique(return_inverse=True)
+    return p.counted(),numbers_again,slices[present.numpy()]
+
 def _compare_all(
     p:Predictions, # Predictions to compare
     by, # Value of each sample, or a table of several columns, which are crossed
@@ -349,13 +379,8 @@ def _compare_all(
     if p.nan_warning: raise ValueError(p.nan_warning)
     if name in RANKINGS and not p.scored:
         raise ValueError(f"{name} needs scores, but these are binary predictions")
-    # The slice of each sample that counts: numbers without gaps, and their names
-    numbers,slices = _numbered(by, len(p.preds), n_items)
-    is_counted = p.valid.any(1).cpu()
-    found,numbers = numbers[is_counted].unique(return_inverse=True)
-    slices = slices[found.numpy()]
-    p = p.counted()
     # Each slice, compared with all other samples
+    p,numbers,slices = _sliced(p, by, n_items)
     differences = [_compare(p, numbers==i, measure) for i in range(len(slices))]
     table = _difference_table(differences, slices, ci)
     table.insert(0, 'samples', numbers.bincount().numpy())
@@ -369,7 +394,8 @@ def _compare_all(
                        reading=' '.join(filter(None, [p.which_labels, sampling])))
     # Each label in each slice
     table.labels = _label_table(p, differences, numbers, slices, 1-ci)
-    table.labels.attrs['reading'] = _labels_in_words(table.labels, len(slices)*len(p.vocab))
+    n_pairs = len(slices)*len(p.vocab) # Of a slice and a label
+    table.labels.attrs['reading'] = _labels_in_words(table.labels, n_pairs)
     return table
 
 def slices_of(self,

@@ -720,6 +720,8 @@ def test_no_loss_trend_of_a_negative_loss():
         return [(o.loss_trend,o.learns) for o in records]
     assert trends([-1., -1.5, -1.5])==[('',True),('',True),('',False)]
     assert trends([1., 0.5, 0.7])==[('',True),('falls',True),('rises',False)]
+    assert trends([math.nan, 0.5, 0.5])[1:]==[('falls',True),('is flat',False)]
+    assert trends([math.inf, 0.5])[1]==('falls',True)
 
 def test_labels_without_a_known_positive_fail_in_no_count():
     logits,targs = half_dead()
