@@ -118,7 +118,7 @@ threshold.
     from fastai_mlmetrics.all import *
     learn = vision_learner(dls, resnet18, metrics=multilabel_metrics(),
                            cbs=ZeroLabelsCallback())
-    learn.fine_tune(3)
+    learn.fine_tune(10)
     learn.set_thresh(learn.thresh_find())"""
 
 def _title(text): print(f'\n{text}\n{"-"*len(text)}')
@@ -163,7 +163,7 @@ def _write_page(learn, out, after):
 
 def run_demo(
     learn:Learner, # Learner that `get_learner` created
-    epochs:int=15, # Number of epochs, a fifth of them before the first look
+    epochs:int=15, # Number of epochs; the first warning comes after a fifth of them
     out:str|Path='.' # Folder for the figures and the report
 )->pd.DataFrame: # Metrics before and after the remedies
     "Train, show the warning, try what helps, and compare"

@@ -54,8 +54,8 @@ class Predictions:
         sigmoid:bool=False, # Whether the predictions are logits
         vocab=None, # Names of the labels; None: the columns of a DataFrame, or numbers
         labels=None, # Labels to score, by name or by index; None: all
-        min_labels:int=0, # Minimum number of labels per sample
-        max_labels:int=None, # Maximum number of labels per sample; None: unlimited
+        min_labels:int=0, # Minimum number of predicted labels per sample
+        max_labels:int=None, # Maximum number of predicted labels per sample; None: unlimited
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
         zero_division:float=0., # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
         groups=None # Group of each sample, such as its patient; None: samples are independent

@@ -143,8 +143,8 @@ class RangeFound(namedtuple('RangeFound', 'kind low high')):
 
 # %% ../../nbs/core/03_rules.ipynb #239d9181
 def limits_text(
-    min_labels:int=0, # Minimum number of labels per sample
-    max_labels:int=None # Maximum number of labels per sample; None: unlimited
+    min_labels:int=0, # Minimum number of predicted labels per sample
+    max_labels:int=None # Maximum number of predicted labels per sample; None: unlimited
 )->str: # '' if there are no limits
     "Format limits on the number of labels"
     limits = dict(min_labels=min_labels, max_labels=max_labels)
@@ -181,8 +181,8 @@ class ThresholdRule:
     labels:tuple=None # Labels to score, by name or by index; None: all
     sample_weight:Tensor=None # One weight per sample, 0 or more, in the loader's order; None: all 1
     ignore_index:float=None # Target value to ignore, which may be nan; None: ignore none
-    min_labels:int=0 # Minimum number of labels per sample
-    max_labels:int=None # Maximum number of labels per sample; None: unlimited
+    min_labels:int=0 # Minimum number of predicted labels per sample
+    max_labels:int=None # Maximum number of predicted labels per sample; None: unlimited
     names:tuple=None # Label names of the thresholds, in order; None: the names in `thresh`, if any
     weight_index:object=None # pandas index of `sample_weight`; None: it has none
     by_name:bool=False # Whether thresholds came from a dict, which needs the names of the labels
@@ -293,8 +293,8 @@ def binarize(
     preds:Tensor, # Predictions, N x C; bools and integers are binary already
     thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
     sigmoid:bool=True, # Whether `preds` are logits
-    min_labels:int=0, # Minimum number of labels per sample
-    max_labels:int=None # Maximum number of labels per sample; None: unlimited
+    min_labels:int=0, # Minimum number of predicted labels per sample
+    max_labels:int=None # Maximum number of predicted labels per sample; None: unlimited
 )->Tensor: # Bools, N x C
     "Threshold predictions"
     rule = ThresholdRule(thresh, sigmoid, min_labels=min_labels, max_labels=max_labels)

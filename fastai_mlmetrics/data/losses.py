@@ -125,7 +125,7 @@ class AsymmetricLossFlat(BCEWithLogitsLossFlat):
         self.ignore_index = ignore_index
 
 class SigmoidFocalLossFlat(AsymmetricLossFlat):
-    """Focal loss of each label
+    """Focal loss of a Learner: binary cross-entropy in which easy pairs count less
 
         learn = vision_learner(dls, resnet18, loss_func=SigmoidFocalLossFlat())
 

@@ -213,7 +213,7 @@ def StratifiedMultiLabelSplitter(
     groups=None, # Function of an item that returns its group: a group is never split; None: no groups
     ignore_index=None # Target value to ignore if `get_y` returns zeros and ones; None: ignore none
 ): # Function of items, for `DataBlock(splitter=...)`
-    """Create a splitter for a `DataBlock`, with a share of every label on both sides
+    """Create a splitter for a `DataBlock` that gives both parts nearly the same share of every label
 
         splitter = StratifiedMultiLabelSplitter(seed=42, get_y=ColReader('labels', label_delim=' '))
         dblock = DataBlock((ImageBlock, MultiCategoryBlock), splitter=splitter)

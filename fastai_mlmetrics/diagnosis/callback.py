@@ -61,10 +61,10 @@ class ZeroLabelsCallback(Callback):
     def __init__(self,
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
         sigmoid:bool=True, # Whether the predictions are logits
-        min_accuracy:float=0.5, # Below it, a model is never called hardly better than a constant
-        max_empty:float=0.5, # Share of the labelled samples without a prediction that is too much
-        patience:int=3, # Bad validations in a row before a warning within a fit, or good ones after it
-        on_flag='warn', # How to act: 'warn', 'stop' (and warn), 'raise', or a function of the record
+        min_accuracy:float=0.5, # Accuracy from which a model may be called no better than a constant
+        max_empty:float=0.5, # Share of labelled samples without a predicted label that is too much
+        patience:int=3, # Bad validations in a row before a warning in a fit, or good ones that lift it
+        on_flag='warn', # What a problem does: 'warn', 'stop' (and warn), 'raise', or a function of its record
         ignore_index=None, # Target value to ignore, which may be nan; None: that of the metrics
         labels=None, # Labels to look at, by name or by index; None: those of the metrics if all agree
         ignore=() # Codes of messages to hide, such as 'over-predicts'
@@ -370,7 +370,7 @@ _COLUMNS = ('phase','epoch','verdict','valid_loss','accuracy','zeros_accuracy','
 
 @patch
 def explain(self:ZeroLabelsCallback)->Record:
-    """Return the record of the last validation, or of the epoch that was loaded then, to be shown
+    """Return the record of the last validation, or of the best epoch if it was loaded, as a message
 
     Raises `ValueError` before the first validation.
 

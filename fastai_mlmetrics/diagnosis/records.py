@@ -258,8 +258,8 @@ def judge(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
     *,
-    min_accuracy:float=0.5, # Below it, a model is never called hardly better than a constant
-    max_empty:float=0.5, # Share of the labelled samples without a prediction that is too much
+    min_accuracy:float=0.5, # Accuracy from which a model may be called no better than a constant
+    max_empty:float=0.5, # Share of labelled samples without a predicted label that is too much
     **kwargs
 )->Record: # What is wrong, with all numbers; displayed as the message
     """Say what is wrong with multi-label predictions, and what helps

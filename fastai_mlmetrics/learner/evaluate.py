@@ -31,7 +31,7 @@ def accuracy_report(self:Learner,
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to predict; None: the loader of `ds_idx`
     **kwargs # Arguments of the function `accuracy_report`
-)->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
+)->AccuracyReport: # A row per metric; `reading` says in words what it means
     """Report accuracies, F1 and rankings, each with its interval and what a trivial model scores
 
         learn.accuracy_report() # Or of a test set: learn.accuracy_report(dl=test_dl)

@@ -184,7 +184,7 @@ def thresh_find(self:Learner,
     ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
     dl:DataLoader=None, # Data loader to predict; None: the loader of `ds_idx`
     metric='f1', # Metric to optimise: its name, a `CountsMetric` class, or an instance of one
-    average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; not used for an instance
+    average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; ignored for an instance
     show_plot:bool=True, # Whether to plot the metric at all thresholds
     ax=None, # Axes to plot on; None: a new figure
     figsize:tuple=(6.5,3.2), # Width and height in inches
@@ -194,8 +194,8 @@ def thresh_find(self:Learner,
     ignore_index=None, # Target value to ignore, which may be nan; None: the metrics' value
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     groups=None, # Group of each sample, or a column of the items; None: samples are independent
-    per_label:bool=None, # Whether to recommend one per label; None: if better by over a standard error
-    frequencies=None, # Frequency of labels where the model is used, by name or one each; None: as here
+    per_label:bool=None, # Whether to set one per label; None: as asked, or if better by a standard error
+    frequencies=None, # Share of positives of labels in use: by name, or one each; None: as here
     **kwargs
 )->SuggestedThresholds: # Fields `best` and `per_label`, and `thresh`; displayed as a table
     """Find a better threshold than 0.5, and say what to expect of it
@@ -316,8 +316,8 @@ def _warn_of_kept(metrics):
 @patch
 def set_thresh(self:Learner,
     thresh, # Number in [0, 1], one per label, a dict of some or all labels, or the result of a search
-    min_labels:int=0, # Minimum number of labels per sample
-    max_labels:int=None # Maximum number of labels per sample; None: unlimited
+    min_labels:int=0, # Minimum number of predicted labels per sample
+    max_labels:int=None # Maximum number of predicted labels per sample; None: unlimited
 ):
     """Use a threshold from now on: in metrics, `predict`, `show_results`, reports and the callback
 

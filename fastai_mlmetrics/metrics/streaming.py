@@ -67,8 +67,8 @@ class StreamMetric(AccumMetric):
         sample_weight=None, # One weight per sample, in the loader's order; None: all count equally
         zero_division:float=0., # Value of 0/0; nan: leave it out of the mean
         ignore_index=None, # Target value to ignore, which may be nan; None: ignore none
-        min_labels:int=0, # Minimum number of labels per sample
-        max_labels:int=None, # Maximum number of labels per sample; None: unlimited
+        min_labels:int=0, # Minimum number of predicted labels per sample
+        max_labels:int=None, # Maximum number of predicted labels per sample; None: unlimited
         name:str=None # Column name; None: fastai's name, and the average if it is not the default
     ):
         if average not in self.averages:

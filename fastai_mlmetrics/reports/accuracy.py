@@ -211,7 +211,7 @@ def _described(p, rows, is_constant, reasons, ci):
 def report_of(
     p:Predictions, # Predictions to score
     ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
-)->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
+)->AccuracyReport: # A row per metric; `reading` says in words what it means
     "Report accuracy variants of checked predictions"
     # Each row: what is measured, and what it is compared with
     measured = measure(p, ci)
@@ -237,10 +237,10 @@ def accuracy_report(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
     *,
-    frequencies=None, # Label frequencies in use, by name or one per label; None: as here
+    frequencies=None, # Share of positives of labels in use: by name, or one each; None: as here
     ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
     **kwargs
-)->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
+)->AccuracyReport: # A row per metric; `reading` says in words what it means
     """Report accuracies, F1 and ranking metrics, with intervals and what a trivial model would score
 
         accuracy_report(probs, targs, thresh=0.3)

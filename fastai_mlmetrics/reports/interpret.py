@@ -51,9 +51,9 @@ def judge(self,
 def accuracy_report(self,
     *,
     zero_division:float=0., # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
-    frequencies=None, # Label frequencies in use, by name or one per label; None: as here
+    frequencies=None, # Share of positives of labels in use: by name, or one each; None: as here
     ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
-)->AccuracyReport: # A row per accuracy variant, average of F1 and ranking metric
+)->AccuracyReport: # A row per metric; `reading` says in words what it means
     """Report accuracies, F1 and ranking metrics, with intervals and what a trivial model would score
 
         interp.accuracy_report()
@@ -169,7 +169,7 @@ class MultiLabelInterpretation(Interpretation, GetAttr):
     @classmethod
     def from_learner(cls,
         learn:Learner, # Learner whose model predicts
-        ds_idx:int=1, # Data to predict, 0 for training or 1 for validation
+        ds_idx:int=1, # Data to predict: 0 for training, 1 for validation
         dl:DataLoader=None, # Data loader to predict; None: the loader of `ds_idx`
         act=None, # Activation that converts predictions to probabilities; None: the loss function's
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold

@@ -174,7 +174,8 @@ def expectation(
     at = note(chosen.table.frequencies is not None, ' with these frequencies')
     text = f"{objective.in_words} {chosen.held_out.score(m):.3f} is expected on new samples{at}"
     if now is None or now.compared is None: return text
-    return f"{text} ({now.compared.score(m):.3f} before)"
+    tuned = note(now.tuned_here, ', tuned on these samples')
+    return f"{text} ({now.compared.score(m):.3f} before{tuned})"
 
 def _constant_score(objective, table):
     "Score the best prediction of the same labels for every sample"

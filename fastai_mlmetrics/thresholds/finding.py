@@ -118,7 +118,7 @@ class ThreshFinder(ScoreHistogram):
     @delegates(Objective)
     def __init__(self,
         metric='f1', # Metric to optimise: its name, a `CountsMetric` class, or an instance of one
-        average:str='micro', # 'micro', 'macro' or 'weighted'; not used for an instance
+        average:str='micro', # 'micro', 'macro' or 'weighted'; ignored for an instance
         per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
         *,
         bins:int=1024, # Number of histogram bins over logits from 24 to -24; at most 4,096
@@ -232,16 +232,16 @@ def best_thresholds(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
     metric='f1', # Metric to optimise: its name, a `CountsMetric` class, or an instance of one
-    average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; not used for an instance
+    average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; ignored for an instance
     per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
     *,
     zero_division:float=None, # Value of 0/0; nan: leave it out of the mean; None: metric's default
     beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
     at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
     at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
-    confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
+    confidence:float=None, # Probability that minimums hold on new samples; None: they hold on these
     min_positives:int=5, # Minimum positives for a label's own threshold, for macro or weighted
-    frequencies=None, # Frequency of labels where the model is used, by name or one each; None: as here
+    frequencies=None, # Share of positives of labels in use: by name, or one each; None: as here
     cv:int=5, # Number of folds for held-out scores; None: no held-out scores
     seed:int=42, # Random seed of the folds
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores

@@ -29,13 +29,13 @@ class Objective:
     "Metric to maximise over thresholds, with an optional constraint"
     def __init__(self,
         metric='f1', # Metric to optimise: its name, a `CountsMetric` class, or an instance of one
-        average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; not used for an instance
+        average:str='micro', # 'micro', 'macro', 'weighted' or 'samples'; ignored for an instance
         per_label:bool=None, # Whether to tune a threshold per label; None: for 'macro' and 'weighted'
         zero_division:float=None, # Value of 0/0; nan: leave it out of the mean; None: metric's default
         beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
         at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
         at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
-        confidence:float=None, # Probability that a minimum holds on new samples; None: only on these
+        confidence:float=None, # Probability that minimums hold on new samples; None: they hold on these
         min_positives:int=5 # Minimum positives for a label's own threshold, for macro or weighted
     ):
         # Metric and average

@@ -159,7 +159,7 @@ def test_what_is_found_is_what_is_set(before, tickets, capsys):
         what = 'one threshold' if is_global else 'a threshold per label'
         assert re.match(rf'Set {what}, [\d.]+( to [\d.]+)?(, for a recall of at least [^:]+)?: '
                         rf'\w+ \w+ {row.held_out:.3f} is expected on new samples '
-                        rf'\({found.table.score.iloc[0]:.3f} before\)\.$', said)
+                        rf'\({found.table.score.iloc[0]:.3f} before(, tuned on these samples)?\)\.$', said)
         decoded = (probs>tensor(found.thresh)).int()
         average = kw.get('average', 'micro')
         assert skm.f1_score(targs, decoded, average=average)==pytest.approx(row.score)
@@ -858,6 +858,7 @@ def test_found_thresholds_carry_what_belongs_to_them():
     assert found.expects.endswith(f"({found.table.score['now, min_labels=1']:.3f} before)")
     learn.set_thresh(found)
     assert learn.loss_func.tuned_on==found.tuned_on and learn.loss_func.min_labels==0
+    assert learn.thresh_find(show_plot=False).expects.endswith(' before, tuned on these samples)')
 
 def test_a_search_shows_progress_where_the_learner_does(monkeypatch):
     from fastai_mlmetrics.learner import thresholds
