@@ -1345,6 +1345,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                    'fastai_mlmetrics/metrics/ranking.py'),
                                                   'fastai_mlmetrics.metrics.ranking._hits': ( 'metrics/ranking.html#_hits',
                                                                                               'fastai_mlmetrics/metrics/ranking.py'),
+                                                  'fastai_mlmetrics.metrics.ranking._join': ( 'metrics/ranking.html#_join',
+                                                                                              'fastai_mlmetrics/metrics/ranking.py'),
                                                   'fastai_mlmetrics.metrics.ranking._pair_weights': ( 'metrics/ranking.html#_pair_weights',
                                                                                                       'fastai_mlmetrics/metrics/ranking.py'),
                                                   'fastai_mlmetrics.metrics.ranking.curve_of_samples': ( 'metrics/ranking.html#curve_of_samples',
