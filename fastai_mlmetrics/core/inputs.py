@@ -63,10 +63,11 @@ def as_frame(
 ): # DataFrame of a table; a Series, if its only column has cells that are rows; a list; else `o`
     "Convert a table of another library to pandas, a sequence to a list, and take a column of rows"
     if isinstance(o, _SEQUENCES) and not isinstance(o, (*_LISTS,str,bytes,memoryview)): return [*o]
-    # In pyarrow; in polars
+    # Names of the columns: in a table of pyarrow, or else of polars
     names = getattr(o, 'column_names', getattr(o, 'columns', None))
     if names is not None and hasattr(o, '__array__') and not isinstance(o, pd.DataFrame):
         o = pd.DataFrame(np.asarray(o), columns=[*names])
+    # A single column may have a row in each cell, such as a list of probabilities
     is_one = isinstance(o, pd.DataFrame) and o.shape[1]==1 and o.dtypes.iloc[0]==object
     return o.iloc[:,0] if is_one and any(map(_is_row, o.iloc[:,0])) else o
 

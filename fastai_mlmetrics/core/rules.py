@@ -280,16 +280,16 @@ def binarize(self:ThresholdRule,
 )->Tensor: # N x C, zeros and ones in `dtype`
     "Threshold predictions"
     if not preds.is_floating_point(): return preds.bool().to(dtype)
-    if self.is_top_k:
-        highest = top_labels(preds, self.max_labels)
+    if self.is_top_k: # Each sample gets the same number of labels, at any threshold
+        highest = top_labels(preds, self.max_labels) # N x `max_labels` columns
         return torch.zeros_like(preds, dtype=dtype).scatter_(-1, highest, 1)
     scores = to_scores(preds, self.sigmoid)
     thresh = self.thresh
-    if isinstance(thresh, tuple): thresh = upload(thresh, scores.device, scores.dtype)
+    if isinstance(thresh, tuple): thresh = upload(thresh, scores.device, scores.dtype) # One per label
     predicted = torch.gt(scores, thresh, out=torch.empty_like(scores, dtype=dtype))
     if self.max_labels: # Of the predicted labels, only the highest ones stay
         highest = top_labels(preds.masked_fill(~predicted.bool(), -math.inf), self.max_labels)
-        stay = predicted.gather(-1, highest)
+        stay = predicted.gather(-1, highest) # 0 if fewer labels than `max_labels` are predicted
         predicted = torch.zeros_like(predicted).scatter_(-1, highest, stay)
     if self.min_labels: # The highest others are added, after those that are predicted already
         first_ones = top_labels(preds.masked_fill(predicted.bool(), math.inf), self.min_labels)

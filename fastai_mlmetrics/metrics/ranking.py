@@ -56,8 +56,9 @@ def curves_of(
     curves = first_batch._curves
     key = pooled,split
     if key not in curves:
-        scores,y,weight = (_join([getattr(o, name) for o in stored], pooled, split)
-                           for name in ('scores','y','weight'))
+        scores = _join([o.scores for o in stored], pooled, split)
+        y = _join([o.y for o in stored], pooled, split)
+        weight = _join([o.weight for o in stored], pooled, split)
         curves[key] = row_curves(to_scores(scores, sigmoid=False), y, weight)
     return curves[key]
 
