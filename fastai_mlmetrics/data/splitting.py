@@ -100,7 +100,11 @@ def _deal(
         n_left[columns] -= 1
     return part
 
-def _deal_groups(units, shares, rng):
+def _deal_groups(
+    units, # `_Units`
+    shares, # Share of each part
+    rng # Random generator
+): # Number of the part of each unit
     "Assign groups in several orders, and return the best parts: sizes come first, then labels"
     n_orders = min(20, 1+5000//len(units)) # Many groups can be balanced in any order
     orders = [units.rarest_first(rng), *(units.large_first(rng) for _ in range(n_orders-1))]

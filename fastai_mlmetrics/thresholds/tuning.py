@@ -329,17 +329,16 @@ def tune_labels(self:Objective,
 # %% ../../nbs/thresholds/02_tuning.ipynb #d1ca7b02
 def _best_part(
     thresh, # M thresholds of a label, from the highest down
-    numerator, # The label's part of the sum over labels, at each threshold, S x M
-    denominator, # Its part of the other sum, S x M
-    ratio, # Ratio of the two sums in the round before, S values
+    numerator, # The label's numerator at each threshold, S x M
+    denominator, # The label's denominator at each threshold, S x M
+    ratio, # Sum of all labels' numerators / sum of their denominators, in the round before: S values
     n_true:int # Number of positives of all labels
-): # S thresholds, and the numerator and the denominator at each of them
+): # For each set of folds: the threshold, and the numerator and the denominator there, S each
     "Find a label's threshold with the highest numerator - ratio * denominator, for each set of folds"
-    # Counts grow with the number of positives, so they are divided by it before they are rounded.
-    # Equal values may differ in their last digits; of equal ones, `argmax` takes the first, which has
-    # the highest threshold
+    # Equal values may differ in their last digits, so they are rounded. Since they grow with the
+    # number of positives, they are divided by it first
     gain = (numerator - ratio[:,None]*denominator)/max(1, n_true)
-    best = gain.round(12).argmax(1)
+    best = gain.round(12).argmax(1) # Of equal ones, the first, which has the highest threshold
     each_set = np.arange(len(best))
     return thresh[best],numerator[each_set,best],denominator[each_set,best]
 
@@ -356,12 +355,13 @@ def tune_jointly(self:Objective,
         ratio_parts = self.m.ratio(*row.curve(masks).cells)
         # A curve has one step more than the row has thresholds: the last step predicts every sample
         numerator,denominator = (o.numpy()[:,:-1] for o in ratio_parts)
-        options.append((row.thresh, self.sign*numerator, denominator))
+        options.append((row.thresh, self.sign*numerator, denominator)) # -1 if lower is better
     # Dinkelbach's method: the labels' best thresholds for a ratio have a higher ratio together, for
     # which other thresholds may be best, and so on until it no longer rises
     ratio = np.zeros(len(masks))
+    n_true = table.true.sum()
     for _ in range(100): # Five rounds are enough, as a rule
-        chosen = [_best_part(*option, ratio, table.true.sum()) for option in options]
+        chosen = [_best_part(*option, ratio, n_true) for option in options]
         thresh,numerators,denominators = zip(*chosen) # C items each, with S numbers
         total = sum(denominators)
         before = ratio
@@ -394,6 +394,7 @@ def tune_required(self:Objective,
     "Tune the labels that have a constraint, so that they keep it or come nearest"
     constraint = self.constraint
     masks = table.fold_masks() # A row for each set of folds, S x folds: first all, then all but each
+    # S x C; `tuned` may have a single one for all labels, S x 1, and then no reasons
     thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy()
     fallback = [*tuned.fallback] or ['' for _ in range(table.c)]
     for i,least in table.with_progress(constraint.least_by_label.items()):
