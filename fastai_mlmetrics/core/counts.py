@@ -49,13 +49,16 @@ def check_values(
     ignored:bool=False # Whether targets of `ignore_index` are left out already
 )->str: # Warning: why the metrics are nan; None: the values are valid
     "Raise an error for invalid targets or binary predictions, and count samples with NaN"
+    # Lowest prediction and target, highest prediction and target, highest decimals of a target (which
+    # show a 0.5 between targets of 0 and 1), and number of samples whose predictions have NaN
     low,low_targ,high,high_targ,fraction,nans = checks
     wrong_target = first((low_targ, high_targ, fraction), lambda o: o not in (0,1))
     if wrong_target is not None:
         if trained:
             return ("targets must be 0 or 1, but MixUp and CutMix make soft targets, with which "
                     "train_metrics are nan")
-        swapped = abs(fraction)>0 and (low,high)==(0,1) # Not if a target is NaN
+        # Scores as targets, and predictions from 0 to 1; if a target is NaN, so is the fraction
+        swapped = abs(fraction)>0 and (low,high)==(0,1)
         are_signs = (low_targ,fraction)==(-1,0) # Whole numbers from -1
         raise ValueError(_wrong_target_text(wrong_target, swapped, are_signs, in_learner, ignored))
     if nans:
@@ -217,15 +220,15 @@ def check_frequencies(
             raise ValueError(f"frequencies={frequencies!r} should be a dict by label, such as "
                              f"{{{vocab[0]!r}: 0.01}}, or {len(vocab)} numbers, one per label")
         frequencies = enumerate(frequencies)
-    frequencies = dict(frequencies)
+    frequencies = dict(frequencies) # By the name or the number of a label
     if not frequencies: return None
     res = torch.full((len(vocab),), math.nan, dtype=torch.float64, device='cpu')
     for label,frequency in frequencies.items():
-        i = label_index(label, L(vocab))
+        i = label_index(label, L(vocab)) # Column of the label
         if not isinstance(frequency, Real) or not 0<frequency<1:
             raise ValueError(f"frequencies: {frequency!r} for {vocab[i]!r} should be above 0 and "
                              "below 1, such as 0.01 if one sample in 100 has the label")
-        for kind,n in zip(('negatives','positives'), counts):
+        for kind,n in zip(('negatives','positives'), counts): # `n` has a number for each label
             if n[i]==0:
                 raise ValueError(f"frequencies: {vocab[i]!r} has no {kind} here, so nothing is known "
                                  "of its score at another frequency: leave it out")

@@ -279,21 +279,22 @@ def metric_thresh(
 ): # None: it has no threshold
     "Return the threshold of a metric on probabilities"
     thresh = None # On the scale of the metric's scores
-    sigmoid = False # Whether it converts logits to probabilities first
-    if getattr(m, 'uses_thresh', False):
+    sigmoid = False # Whether the metric converts logits to probabilities first
+    if getattr(m, 'uses_thresh', False): # A metric of this package
         # The metric itself warns of a probability as a threshold on logits
         if logits and not m.sigmoid and is_prob_thresh(m.thresh): return None
         thresh = m.thresh
         sigmoid = m.sigmoid
-    elif isinstance(m, AccumMetric) and hasattr(m, 'activation'): # fastai's
-        thresh = m.thresh or None
+    elif isinstance(m, AccumMetric) and hasattr(m, 'activation'): # A metric of fastai
+        thresh = m.thresh or None # fastai does not apply a threshold of 0
         sigmoid = m.activation==ActivationType.Sigmoid
-    elif isinstance(m, AvgMetric):
+    elif isinstance(m, AvgMetric): # A function, such as `accuracy_multi`, with its default arguments
         try: params = inspect.signature(m.func).parameters
         except ValueError: return None # torch's own functions have no signature
         if {'thresh','sigmoid'} <= params.keys():
             thresh = params['thresh'].default
             sigmoid = params['sigmoid'].default
     if thresh is None: return None
+    # A threshold on logits, which the metric does not convert, is here given as a probability
     return as_thresh(thresh if sigmoid or not logits else expit(thresh))
 

@@ -40,6 +40,7 @@ def _check_masks(o):
                          "as from targs.astype(float).filled(np.nan), and ignore_index=nan")
 
 def _convert(o):
+    "Convert `o` as `as_tensor` does, without its checks"
     if not isinstance(o, Tensor): return _from_table(o)
     if o.layout!=torch.strided: o = o.to_dense() # A sparse tensor
     return o if type(o) is Tensor and not o.requires_grad else o.detach().as_subclass(Tensor)
@@ -62,24 +63,29 @@ def as_frame(
 ): # DataFrame of a table; a Series, if its only column has cells that are rows; a list; else `o`
     "Convert a table of another library to pandas, a sequence to a list, and take a column of rows"
     if isinstance(o, _SEQUENCES) and not isinstance(o, (*_LISTS,str,bytes,memoryview)): return [*o]
-    # In pyarrow; in polars
+    # Names of the columns: in a table of pyarrow, or else of polars
     names = getattr(o, 'column_names', getattr(o, 'columns', None))
     if names is not None and hasattr(o, '__array__') and not isinstance(o, pd.DataFrame):
         o = pd.DataFrame(np.asarray(o), columns=[*names])
+    # A single column may have a row in each cell, such as a list of probabilities
     is_one = isinstance(o, pd.DataFrame) and o.shape[1]==1 and o.dtypes.iloc[0]==object
     return o.iloc[:,0] if is_one and any(map(_is_row, o.iloc[:,0])) else o
 
 def _rows(o):
-    "List the rows of a list, or of a Series or an array whose cells are rows; None: it has none"
+    "List the items of a list, or of a Series or an array whose cells are rows; None: neither of these"
     if isinstance(o, _LISTS): return [*o]
     is_objects = isinstance(o, (pd.Series,np.ndarray)) and o.dtype==object and o.ndim==1
     return [*o] if is_objects and any(map(_is_row, o)) else None
 
 _CONVERTIBLE = '__array__','__array_interface__','toarray'
 
-def _from_table(o):
-    "Convert anything but a tensor"
-    o = as_frame(o)
+def _from_table(
+    o # Number, array, table, sparse matrix or list; anything but a tensor
+)->Tensor:
+    "Convert an object that is not a tensor to a tensor"
+    o = as_frame(o) # Tables of other libraries as DataFrames
+    # Items of a list, which may be numbers; cells of a Series or an array if they are rows. None: an
+    # object that is converted as a whole, such as an array of numbers
     rows = _rows(o)
     # numpy does not stack the rows of a Series, and cannot read tensors with gradients or on a GPU
     if rows and (isinstance(o, (pd.Series,np.ndarray)) or isinstance(rows[0], Tensor)):
@@ -87,15 +93,15 @@ def _from_table(o):
     # numpy would load each item of a data set, and never finish with an endless object
     is_convertible = isinstance(o, (*_LISTS,Number)) or any(hasattr(o, k) for k in _CONVERTIBLE)
     if not is_convertible: raise TypeError(f"{type(o).__name__} is no array")
-    try: a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o)
+    try: a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o) # A sparse matrix has `toarray`
     except (TypeError,ValueError,RuntimeError):
         if rows is None: raise
-        return _stacked(rows)
-    if a.dtype==object:
+        return _stacked(rows) # A list that numpy cannot read as a whole
+    if a.dtype==object: # Python's numbers, pandas' NA, None or texts
         if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError("no numbers")
-        # An array or a table converts itself, since numpy cannot convert pandas' NA
-        numbers = o.astype(float) if hasattr(o, 'astype') else a.astype(float)
-        a = np.asarray(numbers)
+        # Tables of pandas convert their NA to nan, which `a` cannot; only lists have no `astype`
+        source = o if hasattr(o, 'astype') else a
+        a = np.asarray(source.astype(float))
     return _from_numpy(a)
 
 def _stacked(rows):
@@ -236,7 +242,7 @@ def as_rows(
     if preds.ndim+targs.ndim<=3: # A single label: N and N, or N and N x 1
         preds = _with_label_axis(preds)
         targs = _with_label_axis(targs)
-    if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]:
+    if preds.shape!=targs.shape or preds.ndim<2 or 0 in preds.shape[1:]: # 0: there are no labels
         raise ValueError(_unequal_text(*shapes))
     return preds.flatten(0, -2),targs.flatten(0, -2)
 
@@ -254,22 +260,28 @@ ONE_CLASS = (
     "such as `accuracy` or `DiceMulti()`, without ZeroLabelsCallback. For several labels, use targets "
     "of zeros and ones (`F.one_hot`), and `loss_func=BCEWithLogitsLossFlat()`")
 
-def _unequal_text(preds, targs):
+def _unequal_text(
+    shape, # Shape of the predictions, a tuple
+    targ_shape # Shape of the targets, a tuple
+)->str:
     "State what to do about predictions and targets of these shapes"
-    has_classes = len(preds)>2 and math.prod(preds)>math.prod(targs)
+    has_classes = len(shape)>2 and math.prod(shape)>math.prod(targ_shape)
     hint = "; both need a row per sample and a column per label"
-    if preds[:1]==targs[:1] and targs[1:] in ((),(1,)):
+    # N x C, and targets N or N x 1
+    if shape[:1]==targ_shape[:1] and targ_shape[1:] in ((),(1,)):
         hint = ". Are targets class indices? One-hot encode them, or use a MultiCategoryBlock"
-    elif len(preds)==3 and preds[::2]==targs: hint = ". For crops of a sample, use preds.mean(1)"
-    # Without the axis of the classes, which is the second or the last one
-    elif has_classes and targs in (preds[:1]+preds[2:], preds[:-1]):
+    # N x crops x C, and targets N x C
+    elif len(shape)==3 and shape[::2]==targ_shape: hint = ". For crops of a sample, use preds.mean(1)"
+    # Targets lack the axis of the classes, which is the second or the last one of the predictions
+    elif has_classes and targ_shape in (shape[:1]+shape[2:], shape[:-1]):
         hint = f". These are {ONE_CLASS}"
-    # `predict_proba` of scikit-learn returns a list with the probabilities of two classes per label
-    elif len(preds)==3 and preds[2]==2:
+    # C x N x 2: scikit-learn's `predict_proba` returns a list with two probabilities per label
+    elif len(shape)==3 and shape[2]==2:
         hint = ". For a list of N x 2 arrays, use np.stack([p[:,1] for p in preds], axis=1)"
-    elif len(preds)==3 and preds[2]==1:
+    # C x N x 1: a list of the outputs of a model per label
+    elif len(shape)==3 and shape[2]==1:
         hint = ". For a list of N x 1 arrays, use np.concatenate(preds, axis=1)"
-    return f"predictions have the shape {preds}, but targets {targs}{hint}"
+    return f"predictions have the shape {shape}, but targets {targ_shape}{hint}"
 
 # %% ../../nbs/core/00_inputs.ipynb #a345f402
 def as_vocab(
@@ -278,7 +290,7 @@ def as_vocab(
     "Convert label names to an `L`"
     if isinstance(vocab, (set,frozenset)):
         raise ValueError("vocab is a set, which has no order: pass a list")
-    if isinstance(vocab, dict):
+    if isinstance(vocab, dict): # Its keys may be texts, such as '0' from a JSON file
         names = {int(k): v for k,v in vocab.items() if str(k).isdecimal()}
         if names.keys()!={*range(len(vocab))}:
             raise ValueError(f"vocab should be a dict of 0 to {len(vocab)-1} to names, "
@@ -286,6 +298,7 @@ def as_vocab(
         vocab = [names[i] for i in range(len(names))]
     if vocab is None: return None
     names = L(to_builtin(vocab), use_list=True)
+    # fastai's `dls.vocab` may have a vocab for each part of the data, such as words and then labels
     in_parts = names and is_iter(names[-1]) and not isinstance(names[-1], (str,bytes,tuple))
     return as_vocab(names[-1]) if in_parts else names
 

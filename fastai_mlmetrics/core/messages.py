@@ -34,13 +34,18 @@ def suggestion(
     names # Existing names
 )->str: # '' if none is similar
     "Suggest the existing name that means the same in another library, or the most similar one"
-    by_text = {camel2snake(str(o)): o for o in names}
+    by_text = {camel2snake(str(o)): o for o in names} # Such as 'f1_score' -> 'F1Score'
     text = camel2snake(str(name))
-    joined = text.replace('_', '') # 'IoU' became 'io_u'
+    # The same thing in another library: its word is a word of the name, or the end of it. 'IoU' became
+    # 'io_u', which ends like 'iou' only without the '_'
+    joined = text.replace('_', '')
     theirs = [o for o in _THEIRS if o in _words(text) or len(o)>2 and joined.endswith(o)]
     ours = [_THEIRS[o] for o in theirs if _THEIRS[o] in by_text]
+    # Names that begin alike, or with words in common
     parts = [o for o in by_text if _is_part(o, text) or _is_part(text, o)]
-    def close(candidates, least): return difflib.get_close_matches(text, candidates, 1, least)
+    def close(candidates, least):
+        "Return the candidate most like the text, in a list; [] if all are less alike than `least`"
+        return difflib.get_close_matches(text, candidates, 1, least)
     near = ours or close(by_text, 0.8) or close(parts, 0) or close(by_text, 0.6)
     return f": did you mean {by_text[near[0]]!r}?" if near else ''
 
@@ -231,16 +236,19 @@ def document(
     *objects # Functions and classes. Of a class of fastai, the methods change that this package adds
 ):
     "Append the comments of the arguments to the docstrings"
-    ours = __name__.partition('.')[0]
+    ours = __name__.partition('.')[0] # Name of this package
     def is_ours(o): return (getattr(o, '__module__', None) or '').partition('.')[0]==ours
+    # A set, because several classes may inherit the same method
     for o in {*filter(is_ours, [*objects, *itertools.chain(*map(_methods, objects))])}:
-        f = o.__init__ if isinstance(o, type) else o
+        f = o.__init__ if isinstance(o, type) else o # Function that has the arguments
         # A class may have inherited its `__init__` from fastai
         if not (o.__doc__ and inspect.isfunction(f) and is_ours(f)): continue
-        try: texts = _argument_texts(f)
+        try: texts = _argument_texts(f) # Comments by the name of the argument, or 'return'
         except OSError: return # A frozen application has no source
-        of_class = getattr(o, 'argument_texts', {}) # Where the comment is one for many classes
+        # Classes that share an `__init__` may have texts of their own instead of its comments
+        of_class = getattr(o, 'argument_texts', {})
         lines = [f"  {k.replace('return', 'returns')}: {of_class.get(k, v)}" for k,v in texts.items()]
+        # Without the arguments, in case that they were appended before
         text = inspect.cleandoc(o.__doc__).partition('\n\nArguments:')[0]
         if lines: o.__doc__ = '\n'.join([text, '', 'Arguments:', *lines])
 

@@ -104,14 +104,16 @@ def several_text(
     yb:tuple # Targets of the batch
 )->str: # '' if there is one output, and one target
     "State how to select the one output and the one target that metrics take"
+    # Tensors by key or index; a single one has the key None
     outputs = _parts(preds)
     targets = _parts(detuplify(yb))
     if None in outputs and None in targets: return ''
-    # The output and the target of the labels probably have the same shape
+    # Those of the labels are probably the first output and target of the same shape, N x C
     def shape(o): return tuple(getattr(o, 'shape', ()))
     alike = [(i, j) for i,j in itertools.product(outputs, targets)
              if len(shape(outputs[i]))>1 and shape(outputs[i])==shape(targets[j])]
     output,target = first(alike) or (first(outputs),first(targets)) # Keys or indices
+    # Code that selects them. `yb` is a tuple, also of a single target or dict
     pred = 'self.pred' if output is None else f'self.pred[{output!r}]'
     targ = f'self.yb[{target or 0}]'
     if isinstance(detuplify(yb), dict): targ = f'self.yb[0][{target!r}]'

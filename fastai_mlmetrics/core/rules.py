@@ -72,17 +72,24 @@ def as_thresh(
         raise ValueError(f"thresh={thresh!r} should be a number, or one number per label") from None
     return _in_order(res, names, vocab, by_name)
 
-def _in_order(thresh, names, vocab, by_name):
+def _in_order(
+    thresh, # A float, or a tuple of floats
+    names, # Names that the thresholds came with, as `thresh_names` returns them; None: no names
+    vocab, # Names of the labels, in order; None: unknown
+    by_name # Whether the thresholds came in a dict
+): # `thresh`, or a tuple of its floats in another order
     "Put plain thresholds with names into the order of `vocab`"
     # A global threshold may have names, too: those of the labels that it was tuned for
     if vocab is None or isinstance(thresh, float): return thresh
-    if names is None and by_name and len(thresh)<len(vocab): # A dict of some numbers from 0
-        names = (*range(len(thresh)),)
+    # A dict with the keys 0, 1, ... is like a list, without names. If it is too short, its keys are
+    # names after all, so that the error below tells which labels it lacks
+    if names is None and by_name and len(thresh)<len(vocab): names = (*range(len(thresh)),)
     in_order = names is None or [*map(str, names)]==[*map(str, vocab)] # Numbers may be text
     if in_order: return thresh
-    if {*names}=={*vocab} and len({*names})==len(names):
+    if {*names}=={*vocab} and len({*names})==len(names): # The same labels, and each of them once
         return tuple(thresh[names.index(o)] for o in vocab)
-    is_numbered = [*vocab]==[*range(len(vocab))] # Labels without names are numbered from 0
+    # If the labels have no names here, thresholds of a search or a Series go by position
+    is_numbered = [*vocab]==[*range(len(vocab))]
     if is_numbered and not by_name and len(names)==len(vocab): return thresh
     raise ValueError(_names_text(names, vocab, is_numbered and by_name))
 
@@ -189,7 +196,7 @@ class ThresholdRule:
 
     def __post_init__(self):
         "Check the arguments, and replace them by plain numbers and tuples"
-        def store(**fields): # The instance is frozen
+        def store(**fields): # `self.name = value` raises an error, because the class is frozen
             for name,value in fields.items(): object.__setattr__(self, name, value)
         # Threshold, with the names that it came with
         given = self.thresh
@@ -197,7 +204,7 @@ class ThresholdRule:
               by_name=self.by_name or isinstance(given, dict))
         if self.sigmoid not in (True,False):
             raise ValueError(f"sigmoid={self.sigmoid!r} should be True or False")
-        useless = useless_thresh(self.thresh)
+        useless = useless_thresh(self.thresh) # '' if it is in [0, 1], as the scores of a sigmoid are
         if self.sigmoid and useless:
             raise ValueError(f"{useless}. For a threshold on logits, pass sigmoid=False")
         # Which pairs count
@@ -209,7 +216,7 @@ class ThresholdRule:
                              "leave out a label, pass labels= with the others")
         if self.labels is not None: store(labels=tuple(L(to_builtin(self.labels))))
         if self.labels==(): raise ValueError("labels=[] leaves nothing to score")
-        # Weights
+        # Weights, which become a tensor, and their index if they have one
         if isinstance(self.sample_weight, pd.Series): store(weight_index=self.sample_weight.index)
         store(sample_weight=check_weight(self.sample_weight))
         # Limits
@@ -273,16 +280,16 @@ def binarize(self:ThresholdRule,
 )->Tensor: # N x C, zeros and ones in `dtype`
     "Threshold predictions"
     if not preds.is_floating_point(): return preds.bool().to(dtype)
-    if self.is_top_k:
-        highest = top_labels(preds, self.max_labels)
+    if self.is_top_k: # Each sample gets the same number of labels, at any threshold
+        highest = top_labels(preds, self.max_labels) # N x `max_labels` columns
         return torch.zeros_like(preds, dtype=dtype).scatter_(-1, highest, 1)
     scores = to_scores(preds, self.sigmoid)
     thresh = self.thresh
-    if isinstance(thresh, tuple): thresh = upload(thresh, scores.device, scores.dtype)
+    if isinstance(thresh, tuple): thresh = upload(thresh, scores.device, scores.dtype) # One per label
     predicted = torch.gt(scores, thresh, out=torch.empty_like(scores, dtype=dtype))
     if self.max_labels: # Of the predicted labels, only the highest ones stay
         highest = top_labels(preds.masked_fill(~predicted.bool(), -math.inf), self.max_labels)
-        stay = predicted.gather(-1, highest)
+        stay = predicted.gather(-1, highest) # 0 if fewer labels than `max_labels` are predicted
         predicted = torch.zeros_like(predicted).scatter_(-1, highest, stay)
     if self.min_labels: # The highest others are added, after those that are predicted already
         first_ones = top_labels(preds.masked_fill(predicted.bool(), math.inf), self.min_labels)

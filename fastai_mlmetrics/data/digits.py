@@ -62,20 +62,33 @@ def _samples():
 def _places(k, rng, tries=25):
     "Draw `k` points in the unit square, the most spread out of `tries` draws"
     xy = rng.random((tries,k,2))
+    # Distances between all points of a draw; 9 on the diagonal, so that it is never the shortest
     dist = np.linalg.norm(xy[:,:,None]-xy[:,None], axis=-1) + 9*np.eye(k)
     return xy[dist.min((1,2)).argmax()]
 
 # %% ../../nbs/data/03_digits.ipynb #06a66bed
-def _paint(labels, samples, size, rng):
-    "Paint a picture of `size` x `size` pixels, with one of the digit's `samples` for each of `labels`"
+def _paint(
+    labels, # Labels of the picture, such as 'red_7'
+    samples, # Images of each digit, by the digit
+    size, # Height and width in pixels
+    rng # Random generator
+): # Image
+    "Paint a picture with a digit for each label"
+    # Paper: a light colour, with soft shades between 4 x 4 random ones
     shade = Image.fromarray(rng.normal(0, .035, (4,4)).astype(np.float32))
     shade = shade.resize((size,size), Image.BICUBIC)
-    im = np.array([.98,.965,.925]) + np.asarray(shade)[...,None]
+    im = np.array([.98,.965,.925]) + np.asarray(shade)[...,None] # Size x size x 3, from 0 to 1
+    # Digits, about half as high as the picture, and turned a little
     for label,place in zip(labels, _places(len(labels), rng)):
-        ink,d = label.split('_')
-        g = _glyph(rng.choice(samples[int(d)]), int(size*rng.uniform(.42,.52)), rng.uniform(-12,12))
-        (y,x),(h,w) = (place*(size-np.array(g.shape))).astype(int), g.shape
-        im[y:y+h,x:x+w] *= 1 - rng.uniform(.8,1)*g[...,None]*(1-np.array(_INKS[ink])/255)
+        ink,digit = label.split('_')
+        image = rng.choice(samples[int(digit)])
+        side = int(size*rng.uniform(.42,.52))
+        glyph = _glyph(image, side, rng.uniform(-12,12))
+        y,x = (place*(size-np.array(glyph.shape))).astype(int)
+        h,w = glyph.shape
+        # Ink darkens the paper to its colour
+        im[y:y+h,x:x+w] *= 1 - rng.uniform(.8,1)*glyph[...,None]*(1-np.array(_INKS[ink])/255)
+    # Noise
     im += rng.normal(0, .04, (size,size,1))
     return Image.fromarray((im.clip(0,1)*255).astype(np.uint8))
 
@@ -100,17 +113,18 @@ def multidigits(
     20 labels, about 1.54 per picture. Raises `FileExistsError` for a folder with other files.
 
         path = multidigits(n=500)"""
-    df = digit_table(n, seed)
+    df = digit_table(n, seed) # Checks `n` and `seed`
     size = check_int('size', size, 16)
-    # `int` for numbers of numpy
+    # Kept in the folder, to recognise the same set; `int`, because json cannot write numpy's numbers
     args = json.dumps(dict(n=n, size=size, seed=seed, version=1), default=int)
     if path is None: path = fastai_path('data')/f"multidigits_{n}_{size}_{seed}_1"
     path = Path(path).expanduser()
     if _is_made(path, args): return path
     path.parent.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng([seed,1])
-    samples = _samples()
-    # Made elsewhere and moved as a whole, so that a set is complete wherever there is one
+    samples = _samples() # By `is_valid`: those for training, and those for validation
+    # Written to a folder of another name, and renamed when complete, so that an interrupted call
+    # leaves no part of a set at `path`
     with tempfile.TemporaryDirectory(dir=path.parent) as tmp:
         made = Path(tmp)/'made'
         (made/'train').mkdir(parents=True)
@@ -118,7 +132,7 @@ def multidigits(
             _paint(o.labels.split(), samples[o.is_valid], size, rng).save(made/'train'/o.fname)
         df.to_csv(made/'train.csv', index=False)
         (made/'multidigits.json').write_text(args)
-        if path.exists() and not any(path.iterdir()): path.rmdir()
+        if path.exists() and not any(path.iterdir()): path.rmdir() # An empty folder is replaced
         try: made.rename(path)
         except OSError: # Another process may have made the same set meanwhile
             if not _is_made(path, args): raise

@@ -78,8 +78,12 @@ def one_hot_rows(
     for encoded,row in zip(res, rows): encoded[[column[name] for name in row]] = 1
     return res
 
-def _as_matrix(targets, names, ignore_index):
-    "Check the targets of a data set, and convert them to float64, N x C, nan if ignored"
+def _as_matrix(
+    targets, # List of label names per sample, or a tensor whose last axis is the labels
+    names, # Names of the labels, in the order of the columns; None: unknown
+    ignore_index # Target value to ignore, which may be nan; None: ignore none
+)->Tensor: # N x C of 0, 1 and nan (ignored), in float64
+    "Check the targets of a data set, and convert them to a matrix"
     if isinstance(targets, list): return one_hot_rows(targets, names)
     if targets.ndim<2:
         raise ValueError("multi-label targets are N x C, but these have the shape "
@@ -88,7 +92,7 @@ def _as_matrix(targets, names, ignore_index):
     if not targets.shape[-1]:
         raise ValueError(f"targets have the shape {tuple(targets.shape)}: there are no labels")
     targets = targets.flatten(0, -2) # All axes but the last are samples, as in metrics
-    valid = ThresholdRule(ignore_index=ignore_index).valid(targets)
+    valid = ThresholdRule(ignore_index=ignore_index).valid(targets) # N x C bools; None: all count
     wrong = (targets!=0) & (targets!=1)
     if valid is not None: wrong &= valid
     if wrong.any():
@@ -118,20 +122,21 @@ def label_matrix(
     ignore_index=None # Target value to ignore, which may be nan; None: ignore none
 ): # C names; training and validation targets in float64, N x C of 0, 1 and nan (ignored)
     "Read the targets of all samples; labels that are not in the vocab come last"
-    loaders = _loaders(data)
+    # Training and validation, each a list of label names per sample, or a tensor of zeros and ones
+    loaders = _loaders(data) # [] for arrays
     if loaders:
         parts = [_loader_targets(dl, data) for dl in loaders]
-        parts = [part for part in parts if part is not None]
+        parts = [part for part in parts if part is not None] # A loader may have no samples
         if not parts: raise ValueError("the data have no samples")
         vocab = label_vocab(data)
     else:
         vocab = ifnone(vocab, columns_of(data))
         parts = _arrays(data, valid)
-    if isinstance(parts[0], list):
+    if isinstance(parts[0], list): # Names that the vocab lacks come after it
         names = {name for part in parts for row in part for name in row}
         vocab = vocab + sorted(names - {*vocab}, key=str)
     train,*rest = (_as_matrix(part, vocab, ignore_index) for part in parts)
-    valid = rest[0] if rest else train[:0]
+    valid = rest[0] if rest else train[:0] # Without validation, a matrix of no rows
     return label_names(vocab, train.shape[1]),train,valid
 
 # %% ../../nbs/data/01_imbalance.ipynb #1129cc74
@@ -147,12 +152,15 @@ def _irlbl(freq):
 
 def _differs(train, valid):
     "Whether each label's share differs between two parts by more than chance, over all labels"
-    n_hits,n = ((part==1).sum(0).numpy() for part in (valid, valid*0+1))
+    # Of each label, how many targets are 1, and how many are known: in validation, and in both parts
+    n_hits = (valid==1).sum(0).numpy()
+    n = (~valid.isnan()).sum(0).numpy()
     all_hits = n_hits+(train==1).sum(0).numpy()
     all_n = n+(~train.isnan()).sum(0).numpy()
-    by_chance = hypergeom(all_n, all_hits, n) # Of the hits that are in validation
+    # Number of hits in validation if `n` of all targets are drawn at random: Fisher's exact test
+    by_chance = hypergeom(all_n, all_hits, n)
     p_value = 2*np.minimum(by_chance.cdf(n_hits), by_chance.sf(n_hits-1))
-    return p_value*len(p_value)<=0.05
+    return p_value*len(p_value)<=0.05 # Bonferroni's correction for the number of labels
 
 def _differences_in_words(rows, n_labels):
     "Name the labels that are more or less frequent in validation than in training; '' for none"
@@ -183,10 +191,11 @@ def label_stats(
     takes long. Raises `ValueError` for targets that are not N x C of 0 and 1, and for batches without
     targets."""
     names,train,valid = label_matrix(data, valid, **kwargs)
+    # Numbers of samples with each label, and their shares of the known targets, C each
     n_train,train_freq = _frequencies(train)
     n_valid,valid_freq = _frequencies(valid)
     parts = dict(training=n_train)
-    if len(valid): parts['validation'] = n_valid
+    if len(valid): parts['validation'] = n_valid # Otherwise, no label is called missing from it
     missing = [' and '.join(part for part,n in parts.items() if not n[i])
                for i in range(len(names))]
     columns = dict(
@@ -214,22 +223,25 @@ def plot_cooccurrence(
 
         plot_cooccurrence(targs, vocab=names)"""
     names,train,_ = label_matrix(data, **kwargs)
-    # Which labels
-    true = train.nan_to_num() # In float64, which autocast leaves alone
-    # Number of other labels, summed over the samples with each label
+    # Which labels. Targets are float64, N x C, and nan if ignored. Autocast would multiply float32 in
+    # half precision, which rounds counts, but it does not change float64
+    true = train.nan_to_num()
+    # In how many pairs of a sample and another label each label is: for each of its samples, the
+    # number of labels of the sample, less the label itself
     n_together = true.T@true.sum(1) - true.sum(0)
-    most_often = n_together.argsort(descending=True, stable=True)[:k]
-    cols = label_columns(labels, names, most_often.sort().values.tolist(), k) # In the vocab's order
+    most_first = n_together.argsort(descending=True, stable=True).tolist()
+    cols = label_columns(labels, names, most_first, k)
+    if labels is None: cols = sorted(cols) # In the vocab's order
     # In how many samples two of them are true
     true = true[:,cols]
     shown = true.T@true
-    if normalize: # As a share of the samples in which both are known
+    if normalize: # As a share of the samples with the row's label in which the column's is known
         known = (~train[:,cols].isnan()).double()
-        shown = (shown/(true.T@known)).nan_to_num()
+        shown = shown/(true.T@known) # nan if there is no such sample
     shown.fill_diagonal_(math.nan)
     # The heat map
     ax = new_axes(ax, figsize or (2.5+0.2*len(cols), max(2.8, 1.2+0.2*len(cols))))
-    ax.set_facecolor('0.85') # The diagonal
+    ax.set_facecolor('0.85') # Shown where the value is nan
     image = ax.imshow(shown.numpy(), cmap='Blues', vmin=0)
     if len(cols)<len(names): ax.set_title(f'{len(cols)} of {len(names)} labels', fontsize=9)
     short = [plot_name(names[i], 20) for i in cols]

@@ -21,12 +21,12 @@ class _Units:
         groups # Number of the group of each sample; None: each sample is a unit
     ):
         counts = sp.hstack([y, np.ones((y.shape[0], 1))]).tocsr()
-        if groups is not None:
+        if groups is not None: # Add up the rows of each group, by a matrix of groups x samples
             position = groups,np.arange(len(groups))
             counts = sp.csr_array((np.ones(len(groups)), position))@counts
             counts.sort_indices()
-        self.counts = counts # Units x columns: labels, and (last) samples
-        self.totals = counts.sum(0)
+        self.counts = counts # Units x columns, a `csr_array`: labels, and (last) samples
+        self.totals = counts.sum(0) # Of each column
         self.inverse_totals = 1/np.maximum(self.totals, 1)
         self.sizes = counts[:,[-1]].toarray()[:,0] # Samples per unit
 
@@ -36,6 +36,7 @@ class _Units:
         "Order units by their rarest label, then the largest first, then at random"
         rank = self.totals.argsort(kind='stable').argsort() # The rarest column has 0
         rank[-1] = len(rank) # Every unit has samples, which are not rare
+        # The rank of each unit's rarest column: in `counts`, the unit's columns begin at its `indptr`
         rarest = np.minimum.reduceat(rank[self.counts.indices], self.counts.indptr[:-1])
         return np.lexsort((rng.random(len(self)), -self.sizes, rarest)).tolist()
 
@@ -56,8 +57,10 @@ class _Units:
 # `deficit` is the fraction of the total that the part has yet to get. Then
 #     chi_square = sum over columns and parts of total * deficit**2 / share
 # A unit in a part lowers the deficits of the unit's columns by `fraction`, which is the
-# unit's count over the total. This lowers chi-square by
-#     decrease = sum over the unit's columns of (2*count*deficit - count*fraction) / share
+# unit's count over the total. Since total * fraction = count, this lowers chi-square by
+#     decrease = sum over the unit's columns of
+#                total * (deficit**2 - (deficit-fraction)**2) / share
+#              = (2*count*deficit - count*fraction) / share
 # and the unit goes to the part where the decrease is largest. One rule comes first: if
 # only as many units are left with a label as there are parts without the label, the
 # unit goes to one of these parts.
@@ -65,28 +68,30 @@ def _deal(
     units, # `_Units`
     shares, # Share of each part
     order # Indices of the units, in the order in which they are assigned
-):
+): # Number of the part of each unit
     "Assign each unit to the part that needs it most"
-    counts = units.counts
+    counts = units.counts # Units x columns, a `csr_array`: labels, and (last) samples
     n_columns = counts.shape[1]
     deficit = np.tile(shares, (n_columns, 1)) # Columns x parts, as fractions of the column's total
     lacks = np.ones((n_columns, len(shares)), bool) # Whether a part has no unit of a column yet
     n_left = (counts>0).sum(0) # Units of each column that are yet to be assigned
     part = np.empty(len(units), int)
     for unit in order:
-        # The unit's columns
+        # Row `unit` of `counts`: the columns that are not 0 there, and their counts
         entries = slice(counts.indptr[unit], counts.indptr[unit+1])
         columns = counts.indices[entries]
         count = counts.data[entries]
-        fraction = count*units.inverse_totals[columns]
-        # By how much chi-square, total*deficit**2/share, decreases if the unit goes to each part
+        fraction = count*units.inverse_totals[columns] # Of the column's total
+        # For each part: the sum of total * (deficit**2 - (deficit-fraction)**2) / share over the
+        # unit's columns, where total * fraction = count
         decrease = (2*count@deficit[columns] - count@fraction)/shares
-        # A column is scarce if every unit that is left is needed by a part that has none: such parts
-        # come first
-        needed_by = lacks[columns]
-        if needed_by.any():
-            is_scarce = n_left[columns]<=needed_by.sum(1)
-            decrease += 1e9*needed_by[is_scarce].sum(0) # More than any chi-square
+        # If no more units of a column are left than parts lack it, this one goes to such a part,
+        # because otherwise one of these parts would never get a unit of the column
+        lacking = lacks[columns] # The unit's columns x parts
+        if lacking.any():
+            n_lacking = lacking.sum(1) # Of parts, for each column
+            is_scarce = n_left[columns]<=n_lacking
+            decrease += 1e9*lacking[is_scarce].sum(0) # More than any chi-square
         chosen = decrease.argmax()
         # What is left to assign
         part[unit] = chosen
@@ -95,7 +100,11 @@ def _deal(
         n_left[columns] -= 1
     return part
 
-def _deal_groups(units, shares, rng):
+def _deal_groups(
+    units, # `_Units`
+    shares, # Share of each part
+    rng # Random generator
+): # Number of the part of each unit
     "Assign groups in several orders, and return the best parts: sizes come first, then labels"
     n_orders = min(20, 1+5000//len(units)) # Many groups can be balanced in any order
     orders = [units.rarest_first(rng), *(units.large_first(rng) for _ in range(n_orders-1))]
@@ -104,13 +113,20 @@ def _deal_groups(units, shares, rng):
     return options[faults.index(min(faults))]
 
 # %% ../../nbs/data/02_splitting.ipynb #c6d5d6da
-def _parts(targs, shares, seed, groups=None, ignore_index=None):
+def _parts(
+    targs, # Targets, N x C of 0 and 1, and of `ignore_index`
+    shares, # Share of each part
+    seed, # Random seed; None: drawn by torch
+    groups=None, # Group of each sample, N values; None: no groups
+    ignore_index=None # Target value to ignore, which may be nan; None: ignore none
+): # Number of the part of each sample
     "Assign each sample to a part"
     check_index('groups and targets', groups, targs)
-    names,targs,_ = label_matrix(targs, ignore_index=ignore_index)
-    y = sp.csc_array(targs.nan_to_num().cpu().numpy())
+    names,targs,_ = label_matrix(targs, ignore_index=ignore_index) # N x C, nan if ignored
+    y = sp.csc_array(targs.nan_to_num().cpu().numpy()) # Ignored targets count as 0
+    # From here on, groups are numbers from 0, so that they index the parts of the groups
     if groups is not None: groups = pd.factorize(group_values(groups, y.shape[0]))[0]
-    units = _Units(y, groups)
+    units = _Units(y, groups) # Groups, or samples if there are no groups
     if len(units)<len(shares):
         n_units = count_of(len(units), 'sample' if groups is None else 'group')
         raise ValueError(f"{n_units} cannot be split into {len(shares)} parts")

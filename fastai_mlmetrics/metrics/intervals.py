@@ -110,26 +110,29 @@ def _ap_without(
     # Average precision is the sum over levels of positives * precision, divided by `n_true`
     n_true = y.sum()
     n_false = len(y)-n_true
-    positives = level.positives
-    tp = level.tp
+    positives = level.positives # At each level, a distinct score; levels fall
+    tp = level.tp # At each level and above it, as `fp`
     fp = level.fp
-    def weight(n_true, n_false): # Of a negative, where a positive counts as 1
+    # Weight of a negative with which positives, each of weight 1, have their frequency
+    def weight(n_true, n_false):
         return 1 if math.isnan(frequency) else n_true/n_false*(1-frequency)/frequency
+    # Of the samples from each level up
     def precision(tp, fp, weight):
         n = tp+weight*fp
         return tp/np.where(n>0, n, 1)
+    # Sums over the levels that are above each level, or below it
     def above(terms): return terms.cumsum()-terms
     def below(terms): return terms.sum()-terms.cumsum()
-    # A negative is missing in fp, from its level on down
+    # Without a negative, `fp` is lower by one at its level and below
     w = weight(n_true, n_false-1)
-    terms = positives*precision(tp, fp-1, w)
-    unchanged = above(positives*precision(tp, fp, w))
-    without_negative = (unchanged + terms + below(terms))/n_true
-    # A positive is missing in tp, and at its own level in the positives
+    unchanged = positives*precision(tp, fp, w)
+    changed = positives*precision(tp, fp-1, w)
+    without_negative = (above(unchanged) + changed + below(changed))/n_true
+    # Without a positive, `tp` is lower by one at its level and below, and `positives` at its level
     w = weight(n_true-1, n_false)
-    terms = precision(tp-1, fp, w)
-    unchanged = above(positives*precision(tp, fp, w))
-    without_positive = (unchanged + (positives-1)*terms + below(positives*terms))/(n_true-1)
+    unchanged = positives*precision(tp, fp, w)
+    changed = precision(tp-1, fp, w)
+    without_positive = (above(unchanged) + (positives-1)*changed + below(positives*changed))/(n_true-1)
     return np.where(y, without_positive[level.of_sample], without_negative[level.of_sample])
 
 def _auc_without(
@@ -147,8 +150,12 @@ def _auc_without(
     without_negative = (pairs_won-losses)/(n_true*(n_false-1))
     return np.where(y, without_positive[level.of_sample], without_negative[level.of_sample])
 
-def _label_ranking(metrics, column, frequency):
-    "Compute AP and ROC AUC of a label, and again without each sample: 2 values, 2 x N"
+def _label_ranking(
+    metrics, # `APScoreMulti` and `RocAucMulti`
+    column, # Scores, targets, and which of them count, N each
+    frequency # Share of positives that the label is weighed to, a 0-d tensor; nan: as here
+): # Tensor of 2 values; array of the values without each sample, 2 x N
+    "Compute AP and ROC AUC of a label, and again without each sample"
     scores,y,valid = map(np.asarray, column)
     y = y[valid]
     level = _Levels(scores[valid], y)
@@ -157,6 +164,7 @@ def _label_ranking(metrics, column, frequency):
     with np.errstate(all='ignore'): # 0/0, for instance without the only positive
         ap = _ap_without(level, y, frequency.item())
         auc = _auc_without(level, y)
+    # AP is 0/0 without positives. Without the only sample, it stays nan, since nothing counts
     if len(y)>1: ap[np.isnan(ap)] = metrics[0].zero_division
     without = values.numpy()[:,None].repeat(len(valid), 1) # Unchanged where its target is ignored
     without[:,valid] = ap,auc
@@ -283,6 +291,7 @@ class Estimate:
     def _share_limits(self, n, error, t):
         "Compute the interval of a share of as many observations as have the variance of the score"
         p = self.value
+        # A share of `n_equal` observations has the variance p*(1-p)/n_equal
         n_equal = p*(1-p)/error**2 if error>_ROUNDING else 0
         # Where the score is 0 or 1, or never changes, nothing is known but `n`
         if not n_equal: n_equal = n
@@ -305,14 +314,17 @@ class Estimate:
         n = len(self.changes) if self.groups is None else effective_number(self.groups)
         error = self.error
         free = _degrees_of_freedom(self.changes, n-1)
-        t = student_t.ppf((1+ci)/2, free)
+        t = student_t.ppf((1+ci)/2, free) # The interval is as wide as `t` standard errors, twice
+        # Over several trainings, their variance is added to that of the samples
         if self.trainings: error,t = _of_trainings([(error**2,free), *self.trainings], ci)
+        # A score in [0, 1] varies like a share, less near 0 and 1; others symmetrically
         if self.bounded and not self.is_difference: low,high = self._share_limits(n, error, t)
         else:
             half = self._half_width(n, error, t)
             low = self.value-half
             high = self.value+half
-        # The jackknife may miss up to a third of a large bias
+        # Correct the bias, of which the jackknife may miss up to a third: so it may be 1.5 times as
+        # large as estimated. The interval holds both corrections, and the value itself
         low = min(low-self.bias, low-1.5*self.bias, self.value)
         high = max(high-self.bias, high-1.5*self.bias, self.value)
         if not self.bounded: return low,high
@@ -413,11 +425,12 @@ def estimates(
     values = {name: m.averaged(p.sample_counts if m.average=='samples' else p.counts).item()
               for name,m in metrics.items()}
     if not jackknife: return {name: Estimate(value) for name,value in values.items()}
-    numbers = numbers_by_label(p)
-    without = scores_without(metrics, p)
+    numbers = numbers_by_label(p) # How often each label is true, predicted and false, 3 x C
+    without = scores_without(metrics, p) # By name, N values each
     res = {}
     for name,m in metrics.items():
-        outside = (without[name]<-1e-9) | (without[name]>1+1e-9) # Beyond rounding
+        # A metric in [0, 1] has no value outside of it, beyond rounding
+        outside = (without[name]<-1e-9) | (without[name]>1+1e-9)
         n_max = most_observations(m, p, numbers)
         res[name] = Estimate(values[name], without[name], p.sample_groups, n_max,
                              bounded=not outside.any())

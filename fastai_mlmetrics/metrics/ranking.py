@@ -36,9 +36,9 @@ class StoredScores:
         self.scores = preds.T.clone(memory_format=torch.contiguous_format)
         self.y = y.bool().T.contiguous()
         self.weight = None if weight is None else weight.T
-        # Curves of the batches that were read last, of which this is the first
-        self._batches = []
-        self._curves = {} # By the other arguments of `curves_of`
+        # If this is the first batch: the curves that were made last, and of which batches
+        self._further = [] # The batches after this one
+        self._curves = {} # By the arguments `pooled` and `split` of `curves_of`
 
 def curves_of(
     stored:list, # `StoredScores` of all batches
@@ -46,26 +46,32 @@ def curves_of(
     split:bool=False # Whether samples are sharded across processes
 )->list: # `Curve`s of one row each, on the CPU
     "Make the curves of all labels, once for all metrics with the same batches"
-    # The first batch keeps the curves, so that they live as long as the scores
+    # Metrics share their batches. So the first batch keeps the curves for the next metric, and they
+    # are freed together with the scores
     first_batch = stored[0]
-    # Those of fewer batches would add up to a multiple of the scores
-    if first_batch._batches!=stored[1:]:
-        first_batch._batches = stored[1:]
+    # If batches were added since, the curves of fewer batches are of no more use
+    if first_batch._further!=stored[1:]:
+        first_batch._further = stored[1:]
         first_batch._curves = {}
     curves = first_batch._curves
     key = pooled,split
     if key not in curves:
-        def join(parts):
-            "Join the batches, and the processes, to C x N; 1 x CN if pooled; None if there are none"
-            if parts[0] is None: return None
-            samples = gather(torch.cat(parts, 1).T, split)
-            res = samples.T.cpu()
-            return res.reshape(1, -1) if pooled else res
-        scores = join([o.scores for o in stored])
-        y = join([o.y for o in stored])
-        weight = join([o.weight for o in stored])
+        scores = _join([o.scores for o in stored], pooled, split)
+        y = _join([o.y for o in stored], pooled, split)
+        weight = _join([o.weight for o in stored], pooled, split)
         curves[key] = row_curves(to_scores(scores, sigmoid=False), y, weight)
     return curves[key]
+
+def _join(
+    parts:list, # Tensor of each batch, C x its samples; None if there are no weights
+    pooled:bool, # Whether all labels are pooled
+    split:bool # Whether samples are sharded across processes
+)->Tensor: # On the CPU, C x N, or 1 x CN if pooled; None if there are no weights
+    "Join the tensors of all batches and processes"
+    if parts[0] is None: return None
+    samples = gather(torch.cat(parts, 1).T, split) # N x C, since processes exchange rows
+    res = samples.T.cpu()
+    return res.reshape(1, -1) if pooled else res
 
 # %% ../../nbs/metrics/04_ranking.ipynb #7d435413
 class CurveMetric(StreamMetric):

@@ -120,15 +120,18 @@ class Constraint:
     ): # Bools, S x M: at which thresholds the minimum is reached
         "Find the thresholds at which a label keeps its minimum"
         if self.confidence is None: return self.is_kept(row.values(self.m, masks).numpy(), least)
+        # S x M each: the last step of a curve, which predicts everything, has no threshold
         tp,fp,fn,_ = (o[:,:-1].numpy() for o in row.counts(masks).cells)
+        # Samples of a group are alike, so they prove as much as fewer independent ones: numbers are
+        # divided by the design effect
         if self.name=='recall':
-            n = np.floor((tp+fn)[:,:1]/effect) # The same at all thresholds
+            n = np.floor((tp+fn)[:,:1]/effect) # Positives, the same at all thresholds
             return fn <= most_misses(n, least, self.confidence)*effect
-        n = np.floor((tp+fp)/effect)
+        n = np.floor((tp+fp)/effect) # Predictions
         n_right = np.floor(tp/effect)
-        n_most = (tp+fn)[:,0]/effect/least
-        return np.stack([fixed_sequences(*row, least, self.confidence, n_most=most)
-                         for *row,most in zip(n, n_right, n_most)])
+        n_most = (tp+fn)[:,0]/effect/least # Predictions with this precision and all positives
+        return np.stack([fixed_sequences(*of_set, least, self.confidence, n_most=most)
+                         for *of_set,most in zip(n, n_right, n_most)])
 
     def design_effect_of(self, table, i, thresh):
         "Return the design effect for a label, at its threshold without a confidence"

@@ -88,10 +88,11 @@ def find_best(
 )->BestThresholds:
     "Tune thresholds and tabulate them"
     if objective.constraint: objective.constraint.look_up(vocab)
+    # One or two `Tuned`: the global threshold and, if the objective is per label, one for each label
     options = single_threaded(objective.tune, table)
-    best = options[-1] # Per label if the objective is, else global
-    score = best.fit.score(objective.m)
-    held_out = best.held_out and best.held_out.score(objective.m)
+    best = options[-1]
+    score = best.fit.score(objective.m) # On the samples that the thresholds were tuned on
+    held_out = best.held_out and best.held_out.score(objective.m) # None without cross-validation
     shown = thresh_table(objective, options, vocab)
     shown.attrs['marked'] = [best.name]
     texts = [not_kept(objective, best, vocab)]

@@ -21,30 +21,39 @@ from functools import cached_property
 # %% ../../nbs/thresholds/00_search.ipynb #1555ab80
 _APART = 8 # Units in the last place that two neighbouring probabilities of different groups are apart
 
-def _groups(scores, probs):
-    "Return where each group of sorted scores begins; no threshold divides a group"
-    if not probs: return np.flatnonzero(np.append(True, scores[1:]>scores[:-1]))
-    # The bits of floats that are not negative, as integers, count units in the last place
+def _groups(
+    scores, # All scores, 1-d, from the lowest up
+    probs # Whether the scores are in [0, 1]
+): # Position of the first score of each group
+    "Return where each group of scores begins; no threshold divides a group"
+    if not probs: return np.flatnonzero(np.append(True, scores[1:]>scores[:-1])) # Equal scores
+    # The bits of floats that are not negative, read as integers, count units in the last place
     units = scores.view(f'i{scores.itemsize}')
-    begins = np.append(True, np.diff(units)>_APART)
-    # Dense scores would chain into a wide group: divide it at each multiple above its first score
-    starts = np.flatnonzero(begins)
-    chained = np.flatnonzero(~begins)
-    first = units[starts[begins.cumsum()[chained]-1]]
-    def step(at): return (units[at]-first)//_APART
-    begins[chained] = step(chained)>step(chained-1)
+    begins = np.append(True, np.diff(units)>_APART) # Whether a group begins at a score
+    # Of dense scores, each has a neighbour so close, and all would be one group. So a group is
+    # divided at each multiple of `_APART` units above its first score
+    first = units[begins][begins.cumsum()-1] # First score of the group of each score
+    n_multiples = (units-first)//_APART
+    begins[1:] |= np.diff(n_multiples)>0
     return np.flatnonzero(begins)
 
-def _middles(scores, n_below, probs):
-    "Return a threshold in the middle of each gap; `n_below` is how many scores are below it"
+def _middles(
+    scores, # All scores, 1-d, from the lowest up
+    n_below, # How many scores are below each threshold
+    probs # Whether the scores are in [0, 1]
+): # Thresholds, one for each of `n_below`
+    "Place each threshold in the middle between the score below it and the score above it"
+    # Where all scores are above a threshold, or all are below it, an end of the scale is the other
     lowest = np.nextafter(scores[0], -np.inf, dtype=scores.dtype)
     if probs: lowest = 0 if scores[0]>0 else BELOW_ALL
     with_ends = np.concatenate([[lowest], scores, [1 if probs else np.inf]], dtype=scores.dtype)
     lower = with_ends[n_below]
     upper = with_ends[n_below+1]
-    with np.errstate(invalid='ignore'): # The middle of infinite scores
+    with np.errstate(invalid='ignore'): # The middle between -inf and inf is nan
         middle = ((lower.astype(float)+upper)/2).astype(scores.dtype)
-    return np.where(middle<upper, middle, lower) # Neighbours in float32 have no middle
+    # There is no middle beside an infinite score, and none between neighbours in float32. Then
+    # `lower` also divides the two, because a score has to be *above* a threshold
+    return np.where(middle<upper, middle, lower)
 
 def candidates(
     scores, # All scores, 1-d, sorted
@@ -53,13 +62,14 @@ def candidates(
 )->tuple: # Thresholds from the highest down, and how many scores are below each
     "Place candidate thresholds on both sides of positives"
     if not len(scores): return np.ones(1, scores.dtype),np.zeros(1, int) # All targets are ignored
-    starts = _groups(scores, probs)
-    # Gap i is below group i, and the last gap is above all groups
-    group = np.searchsorted(starts, near, 'right')-1
+    starts = _groups(scores, probs) # Position of the first score of each group
+    group = np.searchsorted(starts, near, 'right')-1 # Number of the group of each positive
+    # Which gaps get a threshold: gap i is below group i, and the last gap is above all groups
     chosen = np.zeros(len(starts)+1, dtype=bool)
     chosen[group] = True
     chosen[group+1] = True
     chosen[-1] = True # Predicts nothing
+    # As many scores are below gap i as before the first score of group i
     n_below = np.append(starts, len(scores))[chosen][::-1]
     return _middles(scores, n_below, probs),n_below
 
@@ -99,7 +109,7 @@ class SearchRow:
         masks # Which folds count, S x folds of 0 and 1
     )->Curve: # S rows; the last step, after all thresholds, predicts everything
         "Add up the folds that count"
-        fp,tp = np.tensordot(masks, self.above, 1).swapaxes(0, 1)
+        fp,tp = np.tensordot(masks, self.above, 1).swapaxes(0, 1) # Each S x (M+1)
         return Curve(torch.from_numpy(tp), torch.from_numpy(fp))
 
     def curve(self, masks):
@@ -107,12 +117,12 @@ class SearchRow:
         counts = self.counts(masks)
         if self.frequency is None: return counts
         weights = frequency_weights(torch.stack([counts.false, counts.true]), self.frequency)
-        negative,positive = weights[...,None]
+        negative,positive = weights[...,None] # Weight of a negative, and of a positive: S x 1
         return Curve(counts.tp*positive, counts.fp*negative)
 
     def values(self, m, masks):
         "Compute a metric at each threshold, S x M"
-        return self.curve(masks).values(m)[:,:-1]
+        return self.curve(masks).values(m)[:,:-1] # The last step has no threshold
 
 class SearchTable:
     """Base class of tables that count all labels at thresholds, by fold
@@ -149,16 +159,19 @@ class SearchTable:
         masks # Which folds count, S x folds of 0 and 1
     )->Tensor: # S x M
         "Compute a metric of all labels at each threshold"
-        if m.average=='micro' and self.frequencies is None:
+        if m.average=='micro' and self.frequencies is None: # One row with the pairs of all labels
             return self.row(thresh=thresh).values(m, masks)
-        curves = (self.row(i, thresh).curve(masks) for i in self.each(range(self.c)))
+        # The `Curve` of each label, made when it is needed, because all of them take much memory.
+        # It has S rows and M+1 steps: the last one predicts everything, and has no threshold
+        curves = (self.row(i, thresh).curve(masks) for i in self.with_progress(range(self.c)))
         if m.average=='micro':
-            cells = sum(torch.stack(curve.cells) for curve in curves)
+            cells = sum(torch.stack(curve.cells) for curve in curves) # 4 x S x (M+1)
             return m.values(*cells)[:,:-1]
+        # The mean over the labels whose value is defined, S x M
         total = 0
         total_weight = 0
         for curve in curves:
-            value = curve.values(m)[:,:-1]
+            value = curve.values(m)[:,:-1] # S x M, nan where it is undefined
             # If no label has a positive, the tiny weights make the mean an unweighted one
             weight = curve.true[:,None]+1e-30 if m.average=='weighted' else 1
             weight = ~value.isnan()*weight
@@ -172,7 +185,7 @@ class SearchTable:
         "Return the share of positives that a row is weighed to; None: as it is"
         return None if i is None or self.frequencies is None else self.frequencies[i]
 
-    def each(self, items):
+    def with_progress(self, items):
         "Iterate with a progress bar, as one of several loops"
         return progress(items, wait=2, show=self.show)
 
@@ -225,8 +238,9 @@ class ScoreTable(SearchTable):
     @cached_property
     def sorted_labels(self):
         "Scores of each label, sorted, and their cells"
-        columns = zip(self.scores.numpy().T, self.cell.T, self.valid.numpy().T)
-        return [self._sort(scores[valid], cell[valid]) for scores,cell,valid in self.each([*columns])]
+        columns = [*zip(self.scores.numpy().T, self.cell.T, self.valid.numpy().T)]
+        return [self._sort(scores[valid], cell[valid])
+                for scores,cell,valid in self.with_progress(columns)]
 
     @cached_property
     def sorted_pairs(self):
@@ -245,12 +259,15 @@ class ScoreTable(SearchTable):
         thresh=None # Thresholds, from the highest down; None: candidates of the row
     )->SearchRow:
         "Count a row at thresholds"
+        # Scores from the lowest up, and for each one 2*fold, and 1 more if it is a positive's
         scores,cell = self.sorted_pairs if i is None else self.sorted_labels[i]
         if thresh is None: thresh,n_below = candidates(scores, np.flatnonzero(cell%2), self.probs)
-        else: n_below = np.searchsorted(scores, thresh, 'right')
-        # The scores between two thresholds, from the highest down, are added in one step
+        else: n_below = np.searchsorted(scores, thresh, 'right') # How many scores are not above it
+        # Each threshold is a step, in which the scores between it and the threshold before it become
+        # predictions. A last step predicts all others
         n_steps = len(thresh)+1
-        step = np.repeat(np.arange(n_steps), -np.diff(n_below, prepend=len(scores), append=0))
+        n_added = -np.diff(n_below, prepend=len(scores), append=0)
+        step = np.repeat(np.arange(n_steps), n_added) # Of each score, from the highest down
         n_cells = 2*self.n_folds
         added = np.bincount(step*n_cells+cell[::-1], minlength=n_steps*n_cells)
         above = added.reshape(n_steps, self.n_folds, 2).cumsum(0)
@@ -280,26 +297,31 @@ class ScoreTable(SearchTable):
 @patch
 def averaged(self:ScoreTable, m, thresh, masks):
     if m.average!='samples': return super(ScoreTable, self).averaged(m, thresh, masks)
-    # From one threshold to the next lower one, the value of a sample changes if one of its scores is
-    # between them. Add up these changes over all samples; their running sum is the sum of the values.
-    # The last column has the changes below all thresholds
-    of_sum = np.zeros((self.n_folds, len(thresh)+1))
-    of_number = np.zeros_like(of_sum) # Of how many values are defined
-    n_rows = max(1, 2**20//self.c)
+    # The mean of the samples' values, at each threshold, is a sum of values over a number of values.
+    # As the threshold falls, a sample's value changes only where it passes one of the sample's scores.
+    # So add up the changes of all samples at each threshold: the sum of the values at a threshold is
+    # the sum of all changes down to there. The last column has the changes below all thresholds
+    changes_of_sum = np.zeros((self.n_folds, len(thresh)+1))
+    changes_of_number = np.zeros_like(changes_of_sum) # Of how many values are defined, not nan
+    n_rows = max(1, 2**20//self.c) # Some samples at a time, since curves take much memory
     tensors = self.fold,self.scores,self.y,self.valid
     for fold,*rows in zip(*(o.split(n_rows) for o in tensors)):
-        curve = sort_curve(*rows)
-        values = curve.values(m)
-        # Number of the first threshold that each score exceeds. They fall; numpy wants them to rise
-        step = len(thresh)-np.searchsorted(thresh[::-1], curve.score.numpy())
-        step[:,0] = 0 # The first step of a curve predicts nothing, so it has no score
-        place = fold.numpy()[:,None],step
-        np.add.at(of_sum, place, _changes(values.nan_to_num()))
-        np.add.at(of_number, place, _changes((~values.isnan()).double()))
-    total,n = (torch.from_numpy(masks@o.cumsum(1)[:,:-1]) for o in (of_sum, of_number))
+        curve = sort_curve(*rows) # A row per sample; each step predicts one label more
+        values = curve.values(m) # Samples x steps
+        # Number of the first threshold that each step's score exceeds, which is all thresholds less
+        # those that are not below it: thresholds fall, but numpy searches where they rise
+        number = len(thresh)-np.searchsorted(thresh[::-1], curve.score.numpy())
+        number[:,0] = 0 # The first step predicts nothing: its value holds from the first threshold on
+        place = fold.numpy()[:,None],number
+        np.add.at(changes_of_sum, place, _changes(values.nan_to_num()))
+        np.add.at(changes_of_number, place, _changes((~values.isnan()).double()))
+    changes = changes_of_sum,changes_of_number
+    total,n = (torch.from_numpy(masks@o.cumsum(1)[:,:-1]) for o in changes)
     return total/n
 
-def _changes(x): return x.diff(prepend=torch.zeros_like(x[:,:1])).numpy()
+def _changes(x): # Steps are the columns
+    "Return by how much each step exceeds the step before it; the first one exceeds 0"
+    return x.diff(prepend=torch.zeros_like(x[:,:1])).numpy()
 
 # %% ../../nbs/thresholds/00_search.ipynb #c94f5bab
 class BinnedTable(SearchTable):
@@ -310,17 +332,17 @@ class BinnedTable(SearchTable):
         edges # Thresholds between the bins, as `bin_edges` returns them
     ):
         hist = hist.numpy()
-        has_samples = hist.any((1, 2, 3)) # Whether each fold has samples
-        filled = np.flatnonzero(hist.any((0, 1, 2)))
+        is_fold = hist.any((1, 2, 3)) # Few samples may leave a fold empty
+        filled = np.flatnonzero(hist.any((0, 1, 2))) # Bins with scores; bin 0 has the highest
         last = max(filled, default=0)
         self.first = min(filled, default=0)
         self.bins = hist.shape[3]
-        self.edges = edges.copy()
+        self.probs = edges[0]==1 # Probabilities begin at 1, margins at infinity
         # The last bin has all lower scores, also probabilities of exactly 0
-        self.edges[-1] = self.everything = BELOW_ALL if edges[0]==1 else -np.inf
-        self.probs = edges[0]==1
+        self.everything = BELOW_ALL if self.probs else -np.inf
+        self.edges = np.append(edges[:-1], self.everything) # Bin i is between edges i and i+1
         self.highest = edges[1]
-        self.hist = hist[has_samples,:,:,self.first:last+1] # Without the empty ends
+        self.hist = hist[is_fold,:,:,self.first:last+1] # Without the empty bins at both ends
         self.total = self.hist.sum(3).astype(int) # Of negatives and positives, folds x 2 x C
         # Number of targets of the label that has most: ignored targets are in no histogram
         n_seen = self.total.sum((0, 1)).max()
@@ -333,13 +355,14 @@ class BinnedTable(SearchTable):
 
     def row(self, i=None, thresh=None):
         hist = self.hist.sum(2) if i is None else self.hist[:,:,i]
-        if thresh is None: # Midway between the filled bins next to each other
+        if thresh is None: # Midway between each two filled bins with only empty ones between them
             filled = self.first+np.flatnonzero(hist.any((0, 1)))
+            # Bins below and above each threshold; as `bins` and -1, those beyond the ends
             lower = np.append(filled, self.bins)
             upper = np.append(-1, filled)
             thresh = self.edges[np.unique((lower+upper+1)//2)]
         n_bins = hist.shape[2]
-        # In no bin, in the first bin, in the first two
+        # How many scores are in no bin, in the first bin, in the first two ...: folds x 2 x (bins+1)
         above = np.zeros((*hist.shape[:2], n_bins+1))
         hist.cumsum(2, out=above[...,1:])
         steps = np.append(self._bins_above(thresh), n_bins)

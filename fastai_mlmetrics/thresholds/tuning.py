@@ -53,6 +53,8 @@ class Objective:
         # One threshold or one per label, which a constraint of some labels needs in any case
         self.tunes_labels = ifnone(per_label, average in ('macro','weighted'))
         self.per_label = self.tunes_labels or (by_name and per_label is None)
+        # For these two averages, a label's best threshold depends on the other labels. Labels can be
+        # tuned together if the metric defines a `ratio` of two sums, and no `formula` of its own
         is_ratio = cls.formula is CountsMetric.formula
         self.jointly = self.tunes_labels and is_ratio and average in ('micro','samples')
         self.min_positives = check_int('min_positives', min_positives)
@@ -116,7 +118,7 @@ def thresh_of_highest(
 ): # S thresholds; nan: the metric is undefined, or the constraint fails, at each of them
     "Find the threshold of the highest value of each set of folds; ties go to the highest threshold"
     if kept is not None: values = values.where(torch.as_tensor(kept), math.nan)
-    # Equal values may be rounded differently
+    # Equal values may differ in their last digits; of equal ones, `max` takes the first
     best,at = values.nan_to_num(-math.inf).round(decimals=12).max(1)
     return np.where(best>-math.inf, thresh[at], math.nan)
 
@@ -278,19 +280,21 @@ def tune_global(self:Objective,
     nearest:bool=False # Whether to use the nearest threshold if none satisfies the constraint
 )->Tuned:
     "Tune one threshold for all labels"
-    masks = table.fold_masks()
+    masks = table.fold_masks() # A row for each set of folds, S x folds: first all, then all but each
+    # If the pairs of all labels count together, they are one row, with its own candidates
     is_exact = self.m.average=='micro' and table.frequencies is None
     thresh = table.row().thresh if is_exact else table.candidates()
-    values = table.averaged(self.m, thresh, masks)
+    values = table.averaged(self.m, thresh, masks) # S x thresholds
     constraint = self.constraint
-    kept = None
+    kept = None # Which thresholds satisfy the constraint; None: there is none
     if constraint:
         required = table.averaged(constraint.m, thresh, masks)
         kept = constraint.is_kept(required, constraint.least)
-    best = self.best(thresh, values, kept)
+    best = self.best(thresh, values, kept) # S thresholds, nan where none satisfies the constraint
     if constraint and nearest:
         near = thresh_of_highest(thresh, required)
         best = np.where(np.isnan(best), near, best)
+    # The other sets only serve for the held-out score, which is left out if one has no threshold
     if not np.isnan(best[0]): return Tuned('best', table, best[:,None])
     if constraint: raise ValueError(self._why_none(required[0].nan_to_num(-math.inf).max().item()))
     raise ValueError(f"{self.name} is undefined (0/0) at every threshold: pass zero_division=0 or 1")
@@ -313,53 +317,71 @@ def tune_labels(self:Objective,
     shared:Tuned # Global threshold
 )->Tuned:
     "Tune a threshold for each label; a label with too few positives gets the global one"
-    masks = table.fold_masks()
-    rows = map(table.row, table.each(range(table.c)))
-    own = np.stack([self.best(row.thresh, row.values(self.m, masks)) for row in rows], -1)
-    few = masks@table.total[:,1] < self.min_positives
+    masks = table.fold_masks() # A row for each set of folds, S x folds: first all, then all but each
+    rows = map(table.row, table.with_progress(range(table.c)))
+    own = np.stack([self.best(row.thresh, row.values(self.m, masks)) for row in rows], -1) # S x C
+    few = masks@table.total[:,1] < self.min_positives # S x C; place 1 has the positives
     undefined = np.isnan(own)
     thresh = np.where(few | undefined, shared.thresh, own)
     reasons = np.where(few[0], 'few positives', np.where(undefined[0], 'metric is undefined', ''))
     return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(reasons.tolist()))
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d1ca7b02
+def _best_part(
+    thresh, # M thresholds of a label, from the highest down
+    numerator, # The label's numerator at each threshold, S x M
+    denominator, # The label's denominator at each threshold, S x M
+    ratio, # Sum of all labels' numerators / sum of their denominators, in the round before: S values
+    n_true:int # Number of positives of all labels
+): # For each set of folds: the threshold, and the numerator and the denominator there, S each
+    "Find a label's threshold with the highest numerator - ratio * denominator, for each set of folds"
+    # Equal values may differ in their last digits, so they are rounded. Since they grow with the
+    # number of positives, they are divided by it first
+    gain = (numerator - ratio[:,None]*denominator)/max(1, n_true)
+    best = gain.round(12).argmax(1) # Of equal ones, the first, which has the highest threshold
+    each_set = np.arange(len(best))
+    return thresh[best],numerator[each_set,best],denominator[each_set,best]
+
 @patch
 def tune_jointly(self:Objective,
     table:SearchTable # Scores and targets
 )->Tuned:
     "Tune a threshold for each label, so that together they maximise the micro average"
-    masks = table.fold_masks()
-    sets = np.arange(len(masks)) # Sets of folds
-    scale = max(1, table.true.sum())
-    # The metric is sum(N)/sum(D) over labels. N and D of a label at each of its thresholds:
-    options = []
-    for i in table.each(range(table.c)):
+    masks = table.fold_masks() # A row for each set of folds, S x folds: first all, then all but each
+    # The micro average is a ratio: sum of the labels' numerators / sum of their denominators
+    options = [] # Of each label, M thresholds, and its numerator and denominator at each, S x M
+    for i in table.with_progress(range(table.c)):
         row = table.row(i)
-        n_and_d = self.m.ratio(*row.curve(masks).cells)
-        n,d = (o.numpy()[:,:-1] for o in n_and_d) # Without the last step, which has no threshold
-        options.append((row.thresh, self.sign*n, d))
-    def best_of(thresh, n, d, v):
-        "Choose the threshold with the highest N - v*D; return it, its N and its D, for each set"
-        # Equal values may be rounded differently; ties go to the highest threshold
-        best = ((n-v[:,None]*d)/scale).round(12).argmax(1)
-        return thresh[best],n[sets,best],d[sets,best]
-    # Dinkelbach: the best thresholds for v give the next v, the metric, until it no longer rises
-    v = np.zeros(len(masks))
-    for _ in range(100): # Five are enough, as a rule
-        chosen = [best_of(*option, v) for option in options] # Of each label
-        thresh,n,d = zip(*chosen)
-        before = v
-        v = np.divide(sum(n), sum(d), out=np.zeros(len(v)), where=sum(d)>0)
-        if np.allclose(v, before, rtol=0, atol=1e-12): break
+        ratio_parts = self.m.ratio(*row.curve(masks).cells)
+        # A curve has one step more than the row has thresholds: the last step predicts every sample
+        numerator,denominator = (o.numpy()[:,:-1] for o in ratio_parts)
+        options.append((row.thresh, self.sign*numerator, denominator)) # -1 if lower is better
+    # Dinkelbach's method: the labels' best thresholds for a ratio have a higher ratio together, for
+    # which other thresholds may be best, and so on until it no longer rises
+    ratio = np.zeros(len(masks))
+    n_true = table.true.sum()
+    for _ in range(100): # Five rounds are enough, as a rule
+        chosen = [_best_part(*option, ratio, n_true) for option in options]
+        thresh,numerators,denominators = zip(*chosen) # C items each, with S numbers
+        total = sum(denominators)
+        before = ratio
+        ratio = np.divide(sum(numerators), total, out=np.zeros(len(masks)), where=total>0)
+        if np.allclose(ratio, before, rtol=0, atol=1e-12): break
     return Tuned('per_label', table, np.stack(thresh, -1), per_label=True, fallback=('',)*table.c)
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #5e7490a5
 @patch
-def _best_kept(self:Objective, table, i, row, least):
-    "Find the best thresholds of a label that keep the constraint, and the design effect of groups"
+def _best_kept(self:Objective,
+    table:SearchTable, # Scores and targets
+    i:int, # Label
+    row, # `SearchRow` of the label
+    least:float # Minimum recall or precision
+): # A threshold for each set of folds, nan where none keeps the minimum; design effect of groups
+    "Find the best thresholds of a label that keep the constraint"
     constraint = self.constraint
     masks = table.fold_masks()
     values = row.values(self.m, masks)
+    # How alike the samples of a group are is measured at the threshold that is best without confidence
     on_these = constraint.without_confidence().kept_at(row, masks, least)
     effect = constraint.design_effect_of(table, i, self.best(row.thresh, values, on_these)[0])
     return self.best(row.thresh, values, constraint.kept_at(row, masks, least, effect)),effect
@@ -371,20 +393,20 @@ def tune_required(self:Objective,
 )->Tuned:
     "Tune the labels that have a constraint, so that they keep it or come nearest"
     constraint = self.constraint
-    masks = table.fold_masks()
+    masks = table.fold_masks() # A row for each set of folds, S x folds: first all, then all but each
+    # S x C; `tuned` may have a single one for all labels, S x 1, and then no reasons
     thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy()
     fallback = [*tuned.fallback] or ['' for _ in range(table.c)]
-    for i,least in table.each(constraint.least_by_label.items()):
+    for i,least in table.with_progress(constraint.least_by_label.items()):
         row = table.row(i)
+        # A threshold for each set of folds, nan where none keeps the minimum
         best,design_effect = self._best_kept(table, i, row, least)
-        # Where no threshold keeps the minimum, the one that comes nearest
-        nearest = table.everything # A threshold that predicts every sample
-        if constraint.name=='precision':
-            nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
+        # Where none does, the one that comes nearest: recall is highest if every sample is predicted
+        if constraint.name=='recall': nearest = table.everything
+        else: nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
         # Without a positive, a label keeps the threshold that it has without the constraint
-        positives = table.total[:,1,i] # In each fold; place 0 has the negatives
-        has_positives = masks@positives>0
-        otherwise = np.where(has_positives & ~np.isnan(nearest), nearest, thresh[:,i])
+        n_positives = masks@table.total[:,1,i] # In each set; place 0 has the negatives
+        otherwise = np.where((n_positives>0) & ~np.isnan(nearest), nearest, thresh[:,i])
         thresh[:,i] = np.where(np.isnan(best), otherwise, best)
         of_all = best[0] # Tuned on all folds
         fallback[i] = constraint.why(least, table.true[i], design_effect) if np.isnan(of_all) else ''

@@ -309,6 +309,13 @@ def test_shares_are_of_samples_where_both_are_known():
     shares = plt.gca().images[0].get_array().filled(math.nan)
     close(shares, [[math.nan,2/3,2/4],[2/3,math.nan,0],[1,0,math.nan]])
 
+def test_a_share_of_no_samples_is_not_shown_as_never():
+    "Where a label is true, another one's target may always be unknown"
+    y = tensor([[1.,math.nan,0],[1,math.nan,1],[0,1,0]])
+    plot_cooccurrence(y, ignore_index=math.nan)
+    shares = plt.gca().images[0].get_array().filled(math.nan)
+    close(shares, [[math.nan,math.nan,1/2],[0,math.nan,0],[1,math.nan,math.nan]])
+
 def test_more_axes_are_samples():
     y = (torch.rand(6, 5, 3, generator=torch.Generator().manual_seed(0))<0.4).float()
     assert label_stats(y).equals(label_stats(y.view(30, 3)))
