@@ -55,19 +55,20 @@ class ModelComparison(Table):
         figsize:tuple=None # Width and height in inches; None: by the number of rows
     ):
         "Plot each difference with its interval, in the order of the table"
-        parts = self.parts
+        parts = self.parts # A table by model; each may have other rows
         rows = [*dict.fromkeys(row for part in parts.values() for row in part.index)]
         ax = new_axes(ax, figsize or (6.5, 0.8+len(rows)*(0.12+0.13*len(parts))))
         for i,(name,part) in enumerate(parts.items()):
-            shift = 0.6*((i+0.5)/len(parts)-0.5) # Models share a row
+            shift = 0.6*((i+0.5)/len(parts)-0.5) # So that models do not cover each other in a row
             y = [rows.index(row)+shift for row in part.index]
-            color = [f'C{i%10}' if significant else 'darkgrey' for significant in _excludes_0(part)]
-            ax.hlines(y, part.low, part.high, color=color, lw=2)
-            ax.scatter(part.difference, y, color=color, s=24, zorder=3)
-            ax.plot([], [], 'o-', color=f'C{i%10}', label=plot_name(name))
+            color = f'C{i%10}'
+            colors = [color if significant else 'darkgrey' for significant in _excludes_0(part)]
+            ax.hlines(y, part.low, part.high, color=colors, lw=2)
+            ax.scatter(part.difference, y, color=colors, s=24, zorder=3)
+            ax.plot([], [], 'o-', color=color, label=plot_name(name)) # For the legend alone
         ax.axvline(0, color='k', lw=1)
         ax.set_yticks(range(len(rows)), rows)
-        ax.set_ylim(len(rows)-0.5, -0.5)
+        ax.set_ylim(len(rows)-0.5, -0.5) # The first row is on top
         ax.set_xlabel(f'difference from {plot_name(self.columns[0])}')
         ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
@@ -142,9 +143,16 @@ def _is_by_model(thresh, models, vocab):
                          f"{[*models]}")
     return is_by_model
 
-def _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs):
-    "Return each model's `Estimate`s by row, and its predictions (of the last training)"
-    runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()}
+def _measure_models(
+    preds_by_name:dict, # Predictions by model, or a list of those of its trainings
+    targs, # Targets, which all models share
+    thresh, # Threshold, or a dict by model
+    frequencies, # Label frequencies in use; None: as here
+    ci, # Confidence level of the intervals; None: no intervals
+    kwargs:dict # Further arguments of `Predictions.of`
+)->tuple: # Two dicts by model: `Estimate`s by row, and `Predictions` of the last training
+    "Score each model"
+    runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()} # Lists
     n_runs = {name: len(o) for name,o in runs.items()}
     if min(n_runs.values())==1<max(n_runs.values()):
         raise ValueError(f"the models have {n_runs} trainings: pass one of each model, or two or "
@@ -153,9 +161,10 @@ def _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs):
     is_by_model = _is_by_model(thresh, runs, vocab)
     predictions = {}
     measured = {}
-    for name,preds in runs.items():
+    for name,of_model in runs.items():
         kwargs['thresh'] = thresh[name] if is_by_model else thresh
-        predictions[name],measured[name] = _measure_model(name, preds, targs, frequencies, ci, kwargs)
+        predictions[name],measured[name] = _measure_model(
+            name, of_model, targs, frequencies, ci, kwargs)
     return measured,predictions
 
 _ABOUT = (
@@ -217,14 +226,15 @@ def compare_models(
     if taken:
         raise ValueError(f"{sorted(taken)} are columns of the table: give the models other names")
     measured,predictions = _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs)
-    # Differences of each other model from the first one, with intervals that hold at once
+    # Differences of each other model from the first one: `Estimate`s by row, by model. The level of
+    # each interval is so high that all together hold with probability `ci`
     base,*others = measured
     differences = {name: _subtract(measured[name], measured[base]) for name in others}
     level = simultaneous_level(L(differences.values()).map(dict.values).concat(), ci)
     res = _tabulated(measured, differences, level)
-    # What they mean
+    # Why rows have no interval: of any predictions, because the samples are alike for all models
     reasons = {}
     if ci is not None:
-        for rows in differences.values(): reasons |= why_unknown(rows, first(predictions.values()))
+        for rows in differences.values(): reasons |= why_unknown(rows, predictions[base])
     res.attrs = _described(predictions, reasons, res.low.notna().any(), ci)
     return res
