@@ -57,15 +57,15 @@ class AccuracyReport(Table):
     @property
     def reading(self):
         "What the rows mean, in two sentences, and the exceptions that concern them"
-        about = self.attrs
-        if 'sentences' not in about: return super().reading
-        def of_rows(texts): return [o for row,o in texts.items() if row in self.index]
-        texts = of_rows(about['sentences'])[:2]
-        limited = of_rows(about['limited'])
-        why = f"{about['why_limited']}, so no model can reach 1 in"
+        attrs = self.attrs # As `_described` returns them; the table may be a part of the report
+        if 'sentences' not in attrs: return super().reading
+        def of_rows(by_row): return [text for row,text in by_row.items() if row in self.index]
+        texts = of_rows(attrs['sentences'])[:2]
+        limited = of_rows(attrs['limited'])
+        why = f"{attrs['why_limited']}, so no model can reach 1 in"
         if limited: texts.append(f"{why} {listed(limited)}.")
-        texts.append(no_intervals_in_words(about['reasons'], self.index))
-        if self.index.isin(about['without_value']).any(): texts.append(_NO_VALUE)
+        texts.append(no_intervals_in_words(attrs['reasons'], self.index))
+        if self.index.isin(attrs['without_value']).any(): texts.append(_NO_VALUE)
         return ' '.join(filter(None, [*texts, super().reading]))
 
 # %% ../../nbs/reports/01_accuracy.ipynb #b5160421

@@ -85,28 +85,33 @@ def _rows_in_words(table):
     limits = table[['difference','low','high']]
     return listed([f"{in_words(row)} by {with_limits(*limits.loc[row])}" for row in rows], 3)
 
-def _compared(name, first, table):
+def _compared(
+    name, # Model
+    base, # The first model, with which it is compared
+    table # Their scores, and the differences with their intervals
+):
     "Summarise the differences of a model from the first one in two sentences"
     name = as_shown(name)
-    first = as_shown(first)
+    base = as_shown(base)
     table = table.dropna(subset='difference')
-    if not len(table): return f"{name} and {first} cannot be compared: some predictions are NaN."
-    if (table.difference==0).all(): return f"{name} and {first} have the same scores."
-    if table.low.isna().all(): return ''
+    if not len(table): return f"{name} and {base} cannot be compared: some predictions are NaN."
+    if (table.difference==0).all(): return f"{name} and {base} have the same scores."
+    if table.low.isna().all(): return '' # Without intervals, nothing is known of the differences
     significant = {'better': table[table.low>0], 'worse': table[table.high<0]}
-    sentences = [f"{name} is {word} than {first} in {_rows_in_words(rows)}."
+    sentences = [f"{name} is {word} than {base} in {_rows_in_words(rows)}."
                  for word,rows in significant.items() if len(rows)]
     may_be_chance = ~_excludes_0(table) & (table.high>table.low)
     if may_be_chance.any() and len(sentences)<2:
-        which = 'The other differences' if sentences else f"Each difference between {name} and {first}"
+        which = 'The other differences' if sentences else f"Each difference between {name} and {base}"
         sentences.append(f"{which} may be chance.")
     return ' '.join(sentences)
 
 # %% ../../nbs/reports/02_comparison.ipynb #c0a1b9d3
-def _subtract(rows, first):
+def _subtract(rows, of_base):
     "Subtract the first model's rows from another one's, `Estimate`s by row"
-    def minus(a, b): return replace(a.minus(b), n_max=min(a.n_max, b.n_max)) # 0: none
-    return {row: minus(o, first[row]) for row,o in rows.items() if row in first}
+    # A difference has no interval if one of the scores has none: then its `n_max` is 0
+    def minus(a, b): return replace(a.minus(b), n_max=min(a.n_max, b.n_max))
+    return {row: minus(o, of_base[row]) for row,o in rows.items() if row in of_base}
 
 def _difference_table(differences, level):
     "Tabulate differences, `Estimate`s by row, with their intervals, and what trainings vary by"
@@ -185,17 +190,20 @@ def _described(predictions, reasons, has_interval, ci):
     return dict(about=_ABOUT.format(rules='; '.join(f'{as_shown(k)} {o}' for k,o in rules.items())),
                 reasons=reasons, reading=' '.join(filter(None, texts)))
 
-def _tabulated(measured, differences, level):
+def _tabulated(
+    measured:dict, # By model, the first one first: `Estimate`s by row
+    differences:dict, # By further model: `Estimate`s by row of the difference from the first one
+    level:float # Confidence level of each interval
+)->ModelComparison: # Of three models or more, the rows are pairs of model and row
     "Tabulate each model's scores beside the first one's, with their differences; join the tables"
-    def values(name, rows): return [measured[name][row].value for row in rows]
     base,*others = measured
     tables = {}
     for name in others:
         rows = differences[name]
-        table = ModelComparison({base: values(base, rows), name: values(name, rows)}, rows)
-        tables[name] = table.join(_difference_table(rows, level))
-    if len(others)==1: return tables[name]
-    columns = tables[name].columns.intersection(_DIFFERENCE)
+        scores = {o: [measured[o][row].value for row in rows] for o in (base,name)}
+        tables[name] = ModelComparison(scores, rows).join(_difference_table(rows, level))
+    if len(others)==1: return tables[others[0]]
+    columns = tables[others[0]].columns.intersection(_DIFFERENCE) # Alike in all tables
     return pd.concat(tables, names=['model',None])[[*measured,*columns]]
 
 @takes_predictions(but=['thresh'])

@@ -35,9 +35,10 @@ def samples_at(self, idxs):
         raise ValueError("this interpretation has no inputs to show: it was made of arrays or of "
                          "torch's loader, or a callback changed the number of rows")
     idxs = L(to_builtin(idxs))
+    # Load these samples alone, in one batch, as for validation
     is_table = hasattr(self.dl.dataset, 'ys') # The items of a table are processed already
-    items = _data_items(self, idxs)
-    dl = self.learn.dls.test_dl(items, with_labels=True, process=not is_table, bs=len(idxs))
+    data_items = _data_items(self, idxs)
+    dl = self.learn.dls.test_dl(data_items, with_labels=True, process=not is_table, bs=len(idxs))
     dl = dl.new(get_idxs=partial(range, len(idxs))) # A text loader would sort by length
     inputs = to_detach(next(iter(dl))[:getattr(dl, 'n_inp', 1)])
     targs = TensorMultiCategory(self.true[idxs].float())
@@ -54,6 +55,7 @@ def _file(item, getter):
 def _files_of_items(interp, items):
     "Return the files of a data set's items; None: these are no files"
     rows = (row for _,row in items.iterrows()) if isinstance(items, pd.DataFrame) else items
+    # The first transform of a fastai data set gets the file or the text of an item, as `get_x` does
     tls = getattr(interp.dl.dataset, 'tls', None)
     getter = Pipeline(tls[0].tfms.fs[:1]) if tls else noop
     files = (_file(row, getter) for row in rows)

@@ -331,6 +331,7 @@ def _unknown_in_words(table):
 def _measure_of(metric):
     "Return a function that computes a metric's `Estimate` of `Predictions`, and its name"
     if isinstance(metric, type) and issubclass(metric, CountsMetric): metric = metric()
+    # A value per label is no single score, and CF1 is no mean over labels: both raise an error
     if isinstance(metric, CountsMetric):
         if metric.average and not isinstance(metric, CF1): return partial(estimate, metric),metric.name
     elif metric in RANKINGS: return lambda p: ranking_estimates(p)[metric],metric
