@@ -28,7 +28,7 @@ def suggest(
     """Suggest the global threshold with the best micro F1
 
     It predicts at most twice as many labels as are true."""
-    # Pairs of all folds and labels together: step k predicts the k highest bins of the histogram
+    # All folds and labels together, 2 x 1 x bins: step k predicts the scores in the k highest bins
     curve = bin_curve(torch.from_numpy(table.hist.sum((0, 2)))[:,None])
     predicted = (curve.tp+curve.fp)[0]
     f1 = curve.values(F1ScoreMulti())[0].where(predicted<=2*curve.true, 0)
@@ -54,7 +54,7 @@ def compare_thresholds(
     # Each fold is scored at the thresholds that were tuned on the other folds
     objective = Objective('f1', 'micro', per_label=True)
     best_global,per_label = (tuned.held_out for tuned in objective.tune(table))
-    if not (best_global and per_label): return res # Not every fold has thresholds of the others
+    if not (best_global and per_label): return res # Without one of the folds, none was found
     f1 = objective.m
     def gain_of(a, b): # Of `a` over `b`
         change = gain(f1, a, b)
@@ -195,7 +195,10 @@ class ValidationStats:
             ap_micro=APScoreMulti().values(micro_curve).item() if scored else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())
 
-    def _rates(self, counts, defined):
+    def _rates(self,
+        counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
+        defined:bool # Whether metrics have a value, because no prediction is NaN
+    )->dict: # Fields of a `Record`
         "Return the threshold rule, numbers of samples, and metrics at the threshold"
         m = self.per_label # It has the threshold rule
         samples = self.samples.counts
@@ -219,7 +222,11 @@ class ValidationStats:
             pred_per_sample=rate(predicted.sum().item(), samples.counted),
             true_per_sample=true.sum().item()/samples.counted)
 
-    def _label_lists(self, counts, names, defined):
+    def _label_lists(self,
+        counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
+        names, # Names of all labels
+        defined:bool # Whether metrics have a value, because no prediction is NaN
+    )->dict: # Fields of a `Record`
         "Name the labels that are never predicted, never right, absent, or always predicted"
         tp = counts[0]
         predicted,true,n = _marginals(counts)
@@ -235,7 +242,12 @@ class ValidationStats:
             absent=names_of((true==0) & (n>0)),
             same_for_all=names_of(always_predicted & (n>0)) if is_constant else None)
 
-    def _ranking_fields(self, counts, names, defined, scored):
+    def _ranking_fields(self,
+        counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
+        names, # Names of all labels
+        defined:bool, # Whether metrics have a value, because no prediction is NaN
+        scored:bool # Whether, moreover, predictions are scores; otherwise they are binary
+    )->dict: # Fields of a `Record`
         "Describe the ranking of labels without a true positive; check if scores have collapsed"
         tp = counts[0]
         _,true,n = _marginals(counts) # C numbers each

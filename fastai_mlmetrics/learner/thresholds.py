@@ -54,13 +54,17 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best per
         learn.set_thresh(learn.thresh_find())"""
     tuned_on = {} # Numbers of negatives and positives that the thresholds were tuned on, by label
 
-def _objectives(metric, average, per_label, **kwargs):
-    "Return what was asked for, and the `Objective`s of one threshold and of thresholds per label"
+def _objectives(
+    metric, average, per_label, # As in `thresh_find`
+    **kwargs # Further arguments of `Objective`
+)->tuple: # As asked for, of the global threshold, and of thresholds per label (None: there are none)
+    "Return three `Objective`s"
     asked = Objective(metric, average, per_label, **kwargs) # Raises for wrong arguments
-    shared = asked.without_constraint()
-    if asked.constraint and not asked.constraint.by_name: # One threshold keeps it on these samples
-        shared.constraint = asked.constraint.without_confidence()
-    return asked,shared,_label_objective(asked, metric, average, **kwargs)
+    # A global threshold can keep a minimum on average on these samples, but none of labels by name
+    of_global = asked.without_constraint()
+    if asked.constraint and not asked.constraint.by_name:
+        of_global.constraint = asked.constraint.without_confidence()
+    return asked,of_global,_label_objective(asked, metric, average, **kwargs)
 
 def _label_objective(asked, metric, average, **kwargs):
     "Return the `Objective` of per-label thresholds; None: no average is tuned for labels"
@@ -112,13 +116,15 @@ def _read_bins(
     counted = AccuracyMulti(average=None, sigmoid=logits, **in_use)
     if groups is not None: finder.deal_items(groups, dl)
     accumulate_metrics(learn, [finder, counted], dl=dl)
-    found = counted.range_found
-    if found and found.kind=='logits': raise ValueError(decoding.not_probs_text)
+    # Scores outside [0, 1], although the loss function seems to take probabilities
+    problem = counted.range_found
+    if problem and problem.kind=='logits': raise ValueError(decoding.not_probs_text)
     table = finder.table
     if table is None: raise ValueError(NOTHING_COUNTS)
     if frequencies is not None:
         names = label_names(label_vocab(learn.dls), table.c)
-        table.frequencies = check_frequencies(frequencies, names, table.total.sum(0))
+        n_targs = table.total.sum(0) # Negatives and positives of each label, 2 x C
+        table.frequencies = check_frequencies(frequencies, names, n_targs)
     return table,counted
 
 def _predict(
@@ -303,8 +309,12 @@ def _updated_metric(
         min_labels=limits.min_labels, max_labels=limits.max_labels)
     return m
 
-def _rule_to_set(thresh, min_labels, max_labels, vocab, present):
-    "Check a threshold and limits to set, and put per-label thresholds in the order of `vocab`"
+def _rule_to_set(
+    thresh, min_labels, max_labels, # As in `set_thresh`
+    vocab, # Label names; None: unknown
+    present # Threshold in use, which labels keep that a dict has not
+)->ThresholdRule: # Its thresholds are in the order of `vocab`
+    "Check a threshold and limits to set"
     numbers = [o for o in thresh_names(thresh) or () if isinstance(o, int)]
     if numbers and vocab is None: # The result of a search for some labels
         raise ValueError(f"the threshold is for the labels {numbers[:3]} only, and the number of "

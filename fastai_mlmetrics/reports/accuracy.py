@@ -146,12 +146,17 @@ def _ranking_bounds(p):
             'lrap': [random_lrap, lraps.nanmean().item(), 1.]}
 
 # %% ../../nbs/reports/01_accuracy.ipynb #0dd4a713
-def _sentence(name, row, ci):
+def _sentence(
+    name:str, # Name of the row
+    row:_Row, # Its values
+    ci:float # Confidence level of the interval; None: no interval, so `low` and `high` are nan
+)->str:
     "State a row's value with its interval, and what a trivial model scores"
     words = in_words(name)
     if name in _PLAIN_WORDS: words = words[0].upper()+words[1:] # Other names are code
     interval = f" ({100*(ci or 0):g}% interval {row.low:.3f} to {row.high:.3f})"
-    limits = note(row.low<=row.high, interval)
+    limits = note(row.low<=row.high, interval) # Not if they are nan
+    # The better of the two trivial models; for a ranking, a random order
     rival = 'giving every sample the same labels'
     score = row.constant
     if name in RANKINGS or row.baseline>=row.constant:

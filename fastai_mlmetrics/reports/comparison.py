@@ -128,12 +128,18 @@ def _runs_of(preds, targs):
     is_list = isinstance(preds, list) and len(preds)>0
     return preds if is_list and as_tensor(preds[0]).ndim==as_tensor(targs).ndim else [preds]
 
-def _measure_model(name, runs, targs, frequencies, ci, kwargs):
-    "Check the predictions of a model; return those of its last training, and an `Estimate` by row"
+def _measure_model(
+    name, # Name of the model, for errors
+    runs:list, # Predictions of its trainings
+    targs, frequencies, ci, # As in `compare_models`
+    kwargs:dict # Further arguments of `Predictions.of`
+)->tuple: # `Predictions` of the last training; `Estimate` by row, of several trainings their mean
+    "Check and score the predictions of a model"
     try:
         checked = [Predictions.of(o, targs, **kwargs).at_frequencies(frequencies) for o in runs]
         measured = [measure(p, ci) for p in checked]
     except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from e
+    # Binary predictions of a training have no rankings
     rows = [row for row in measured[0] if all(row in o for o in measured)]
     return checked[-1],{row: mean_of_runs([o[row] for o in measured]) for row in rows}
 
@@ -179,8 +185,13 @@ _ABOUT = (
     "their means, intervals include what trainings vary by, and `spread` is the standard deviation "
     "of a difference of single trainings. Predicted: {rules}.")
 
-def _described(predictions, reasons, has_interval, ci):
-    "Write what the columns are, and what applies to only some rows: the `attrs` of a comparison"
+def _described(
+    predictions:dict, # `Predictions` by model
+    reasons:dict, # Why there is no interval, by row; only of rows without one
+    has_interval:bool, # Whether any row has one
+    ci:float # Confidence level of the intervals; None: no intervals
+)->dict: # The `attrs` of a comparison
+    "Write what the columns are, and what applies to only some rows"
     rules = {name: o.rule.describe() if o.scored else 'as binary predictions'
              for name,o in predictions.items()}
     p,*_ = predictions.values() # What else is said is alike for all models

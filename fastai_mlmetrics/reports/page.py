@@ -38,7 +38,10 @@ def glossary():
 # %% ../../nbs/reports/06_page.ipynb #1b39a1e4
 class _Results:
     "Values that several sections show"
-    def __init__(self, interp, data, comparison, by, k, max_n):
+    def __init__(self,
+        interp, # A `MultiLabelInterpretation`
+        data, comparison, by, k, max_n # As in `to_html`
+    ):
         store_attr()
         self.record = interp.record
         self.report = report(interp)
@@ -49,8 +52,8 @@ class _Results:
         has_positives = interp.true.any(0).numpy()
         n_enough = (self.labels.support>=ENOUGH).sum()
         self.worst = most_mistakes_first(interp.counts, has_positives)[:k]
-        are_few = note(0<n_enough<has_positives.sum(), f", of those with at least {ENOUGH} positives")
-        self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{are_few}"
+        of_those = note(0<n_enough<has_positives.sum(), f", of those with at least {ENOUGH} positives")
+        self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{of_those}"
 
     def plain(self, text):
         "Leave out what the section on the samples says, and write the threshold in words"
@@ -154,8 +157,12 @@ def _labels(results):
     yield 'labels',(results.labels,results.averages)
 
 # %% ../../nbs/reports/06_page.ipynb #159246cf
-def _slider_thresholds(scores, probs, marks):
-    "Return a slider's thresholds: even steps over `scores` or their logits, and `marks`"
+def _slider_thresholds(
+    scores, # Scores of true labels, whose range the slider has
+    probs:bool, # Whether they are probabilities
+    marks:dict # Further thresholds, by name
+): # Ascending; about 200
+    "Return a slider's thresholds: even steps over scores, or over the logits of probabilities"
     # Logits of 0 and 1 are infinite, and margins may be, too: steps need finite ends
     x = logit(np.clip(scores.astype(float), 1e-7, 1-1e-7)) if probs else scores[np.isfinite(scores)]
     margin = 0.04*np.ptp(x) or 0.5 # All scores may be the same

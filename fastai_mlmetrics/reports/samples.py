@@ -225,8 +225,15 @@ def find_mistakes(
 # %% ../../nbs/reports/05_samples.ipynb #bacb6cb8
 _COLORS = dict(missed='#0072b2', false='#d55e00', right='0.3')
 
-def _label_names(interp, i, which, width, first=None, ascending=False):
-    "List the labels `which` of sample `i`: label `first` first, then by score"
+def _label_names(
+    interp, # A `MultiLabelInterpretation`
+    i, # Index of the sample
+    which, # Labels to list, C bools
+    width, # Approximate number of characters
+    first=None, # Index of the label to list first; None: by score
+    ascending=False # Whether the lowest scores come first
+)->str:
+    "List some labels of a sample by score"
     cols = which.nonzero().flatten()
     order = interp.preds[i,cols].argsort(descending=not ascending, stable=True)
     by_score = cols[order].tolist()
