@@ -216,8 +216,8 @@ class ZeroLabelsCallback(Callback):
 
     def _learner_fields(self, stats, decoding):
         "Return the fields of a record that describe the Learner"
-        weight = decoding.pos_weight
-        # A loss that ignores targets should not be replaced by one that does not
+        weight = decoding.pos_weight # Of the loss function; None: it weighs no positives
+        # Whether a weighted loss may replace it: one that ignores targets should not be lost
         can_weigh = (isinstance(decoding.func, nn.BCEWithLogitsLoss) and weight is None
                      and (stats.per_label.ignore_index is None or decoding.ignore_index is not None))
         return dict(validation=len(self.records), phase='validate' if self._standalone else 'fit',

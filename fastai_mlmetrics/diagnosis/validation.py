@@ -181,7 +181,7 @@ class ValidationStats:
         _,true,n = _marginals(counts) # Positives and counted samples of each label, C numbers each
         samples = self.samples.counts
         all_sum_to_1 = len(n)>1 and samples.sum_to_1==samples.counted and samples.counted>=ENOUGH
-        # All labels together. For the ranking, a histogram of scores is exact enough
+        # All labels together, in the bins of a histogram, which are exact enough for the ranking
         micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,
             labels=None if self.scores_all else [*names], # Those scored; None: all

@@ -145,7 +145,8 @@ def _label_rows(
     columns['thresh'] = math.nan if interp.rule.is_top_k else interp.thresh # Of all, or one per label
     table = LabelReport(dict(support=support, predicted=predicted, **columns),
                         index=pd.Index(interp.vocab, name='label', tupleize_cols=False))
-    # Labels that are neither true nor predicted come last: their 0/0 counts as 0, but says nothing
+    # Labels that are neither true nor predicted come last, as nan: their 0/0 is shown as 0, but says
+    # nothing of the model
     is_known = (support+predicted>0).numpy()
     def sort_key(column):
         if sort=='label': # Names may be of several types

@@ -156,7 +156,7 @@ def plot_thresholds(self,
 def plot_thresh_curve(
     m:CountsMetric, # Metric to plot
     table:SearchTable, # Scores and targets; on a stretched axis if they are probabilities
-    marks:dict, # Thresholds to mark, by name
+    marks:dict, # Thresholds to mark, by name: 'best', and those in use
     ax=None, # Axes to plot on; None: a new figure
     figsize:tuple=(6.5,3.2) # Width and height of the new figure in inches
 ):
@@ -177,7 +177,7 @@ def plot_thresh_curve(
     ax.plot(place(thresh[drawn]), values[drawn])
     ax.axhline(values[0], color='k', ls=':', lw=1, label='predicting nothing')
     for name,t in marks.items():
-        style = dict(color='k', ls='--') if name=='now' else dict(color='tab:red', ls='-')
+        style = dict(color='tab:red', ls='-') if name=='best' else dict(color='k', ls='--') # In use
         ax.axvline(place(t), lw=1.2, label=f'{name}: {t:.3g}', **style)
     ax.set(xlabel='threshold', ylabel=m.name)
     ax.legend(fontsize='small')
