@@ -216,8 +216,8 @@ class ZeroLabelsCallback(Callback):
 
     def _learner_fields(self, stats, decoding):
         "Return the fields of a record that describe the Learner"
-        weight = decoding.pos_weight
-        # A loss that ignores targets should not be replaced by one that does not
+        weight = decoding.pos_weight # Of the loss function; None: it weighs no positives
+        # Whether a weighted loss may replace it: one that ignores targets should not be lost
         can_weigh = (isinstance(decoding.func, nn.BCEWithLogitsLoss) and weight is None
                      and (stats.per_label.ignore_index is None or decoding.ignore_index is not None))
         return dict(validation=len(self.records), phase='validate' if self._standalone else 'fit',
@@ -234,15 +234,18 @@ class ZeroLabelsCallback(Callback):
 @patch
 def after_epoch(self:ZeroLabelsCallback):
     "Log the epoch's validation, act on it, or announce that all is clear"
+    # Log the validation of this epoch, or of a `validate()`, which `after_fit` judges
     r = self._to_log.pop(self._standalone, None)
     if r is None: return
     with self._tolerating_errors("values for the trackers"): self.track(r)
     self._warn_of_pitfalls(r.pitfalls, r)
-    if self._standalone: return # `after_fit` judges it
+    if self._standalone: return
     if getattr(self.saver, 'new_best', False): self.best_record = r
+    # Bad validations in a row without learning, and good ones. One that cannot be judged ends both
     fit = self._fit
     fit.n_flagged = fit.n_flagged+1 if r.flagged and not r.learns else 0
     fit.n_healthy = 0 if problem(r) or why_no_verdict(r) else fit.n_healthy+1
+    # Act, once in a row, on the last of `patience` bad ones; in the last epoch, `after_fit` does
     if fit.n_flagged==self.patience and r.epoch<self.n_epoch-1:
         r.stopped = self.on_flag=='stop'
         # `after_fit` raises the error, when logger and progress bar are done
@@ -326,10 +329,10 @@ def _act(self:ZeroLabelsCallback, r):
             self.on_flag(r)
 
 @patch
-def _report(self:ZeroLabelsCallback, describe, r):
-    "Show what `describe` makes of a record"
+def _report(self:ZeroLabelsCallback, make_warning, r):
+    "Show what `make_warning` makes of a record"
     warning = None
-    with self._tolerating_errors("a report"): warning = describe(r)
+    with self._tolerating_errors("a report"): warning = make_warning(r)
     if warning: notify(warning)
 
 @patch
@@ -432,11 +435,12 @@ def plot(self:ZeroLabelsCallback,
     axs[1].plot(df.empty_rate, 'o-', label='empty_rate')
     axs[1].plot(df.f1_micro, 'o-', label='f1_micro')
     axs[1].set_ylim(-0.03, 1.03)
-    spans = {} # What is wrong -> its shaded area, for the legend
-    found = [diagnosis(r) for r in records]
+    # Shade the validations with a problem; the legend below both axes names each problem once
+    spans = {} # Name of a problem -> one of its shaded areas
+    problems = [diagnosis(r) for r in records] # `Row`s of `VERDICTS`; None: nothing is wrong
     style = dict(ncols=3, frameon=False, fontsize='small')
     for ax in axs:
-        for i,o in enumerate(found):
+        for i,o in enumerate(problems):
             if o: spans[o.name] = ax.axvspan(i-0.5, i+0.5, color=o.color, alpha=0.15, lw=0)
         ax.set_xlabel('validation')
         ax.xaxis.get_major_locator().set_params(integer=True)

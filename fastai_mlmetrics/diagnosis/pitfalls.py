@@ -245,15 +245,20 @@ def _two_rules(r, learn):
     of_counts = learn.metrics.filter(risinstance(CountsMetric))
     return _two_thresholds(r, learn, decoding.rule) or _two_limits(of_counts, decoding.rule)
 
-def _two_thresholds(r, learn, rule):
-    "Describe metrics whose threshold is not that of the loss function; None: there are none"
-    with_thresh = _with_thresh(learn.metrics, rule, are_logits(r))
+def _two_thresholds(
+    r, # `Record` of a validation
+    learn, # Learner with the metrics
+    rule # `ThresholdRule` of the loss function
+)->str: # None: all metrics have its threshold
+    "Describe metrics whose threshold is not that of the loss function"
+    with_thresh = _with_thresh(learn.metrics, rule, are_logits(r)) # Pairs of metric and threshold
     others = [(m, thresh) for m,thresh in with_thresh
               if not np.allclose(thresh, rule.thresh, atol=1e-6)]
     if not others: return
     names = L(m.name for m,_ in others).unique()
-    found = sorted({exact_thresh(thresh) for _,thresh in others})
+    found = sorted({exact_thresh(thresh) for _,thresh in others}) # As texts
     text = f"{_use(names)} thresh={' or '.join(found)}, {_PREDICT} use {exact_thresh(rule.thresh)}"
+    # Metrics of other libraries, also those that happen to have the threshold now
     cannot_follow = L(m.name for m,_ in with_thresh if not isinstance(m, CountsMetric)).unique()
     if cannot_follow:
         return (f"{text}: {some_names(cannot_follow, 3)} cannot follow `learn.set_thresh`. Use "

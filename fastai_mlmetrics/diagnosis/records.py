@@ -188,8 +188,10 @@ def finding(r, at=''):
 def describe(r, full=False):
     "Report a record, with or without a verdict; in `full`, with all facts and remedies as text, too"
     facts = matching(_unstated(r), r)
-    # Of a validation, the callback has shown them by themselves
+    # The callback has shown the pitfalls of a validation before, by themselves. Records of arrays
+    # have no validation
     misleads = r.pitfalls if full or r.validation is None else []
+    # A record that cannot be judged has neither a verdict nor remedies
     if why_no_verdict(r):
         if r.range_problem or math.isnan(r.accuracy): facts = [] # The numbers mean nothing
         return as_warning(_title(r, finding(r)), facts, r, misleading=misleads, full=full)

@@ -28,13 +28,16 @@ def suggest(
     """Suggest the global threshold with the best micro F1
 
     It predicts at most twice as many labels as are true."""
+    # All folds and labels together, 2 x 1 x bins: step k predicts the scores in the k highest bins
     curve = bin_curve(torch.from_numpy(table.hist.sum((0, 2)))[:,None])
     predicted = (curve.tp+curve.fp)[0]
     f1 = curve.values(F1ScoreMulti())[0].where(predicted<=2*curve.true, 0)
-    edges = table.edges[table.first:-1] # No threshold is below the last bin
+    # Threshold of each step, except of the one that predicts everything: none is below the last bin
+    edges = table.edges[table.first:-1]
     best = f1[:len(edges)].argmax()
     if not f1[best]: return None,math.nan
-    same = (predicted==predicted[best]).nonzero()[:,0] # No score is between these thresholds
+    # Between the thresholds that predict as many is no score: take the middle one
+    same = (predicted==predicted[best]).nonzero()[:,0]
     return edges[same[len(same)//2]].item(),f1[best].item()
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #7aca0354
@@ -44,22 +47,23 @@ def compare_thresholds(
     scored:bool=True # Whether predictions are scores; otherwise they are binary
 )->dict: # Fields of a `Record`; nan: unknown
     "Compare tuned thresholds held out: per label with global, and global with those in use"
-    unknown = (math.nan,)*3
+    unknown = (math.nan,)*3 # A gain in micro F1, and the limits of its interval
     res = dict(global_f1=math.nan, per_label_f1=math.nan,
                global_gain=unknown, per_label_gain=unknown)
     if not scored or table.c==1 or table.n_folds==1 or not table.true.any(): return res
+    # Each fold is scored at the thresholds that were tuned on the other folds
     objective = Objective('f1', 'micro', per_label=True)
-    shared,per_label = (tuned.held_out for tuned in objective.tune(table))
-    if not (shared and per_label): return res
+    best_global,per_label = (tuned.held_out for tuned in objective.tune(table))
+    if not (best_global and per_label): return res # Without one of the folds, none was found
     f1 = objective.m
-    def gain_of(a, b):
+    def gain_of(a, b): # Of `a` over `b`
         change = gain(f1, a, b)
         return change.value,*change.limits(0.95)
-    res |= dict(global_f1=shared.score(f1), per_label_f1=per_label.score(f1),
-                per_label_gain=gain_of(per_label, shared))
+    res |= dict(global_f1=best_global.score(f1), per_label_f1=per_label.score(f1),
+                per_label_gain=gain_of(per_label, best_global))
     if thresh is not None:
-        in_use = Tuned('now', table, np.array([L(thresh)], dtype=table.dtype))
-        res['global_gain'] = gain_of(shared, in_use.fit)
+        in_use = Tuned('now', table, np.array([L(thresh)], dtype=table.dtype)) # 1 x C, or 1 x 1
+        res['global_gain'] = gain_of(best_global, in_use.fit)
     return res
 
 # %% ../../nbs/diagnosis/00_validation.ipynb #4e24beeb
@@ -69,7 +73,7 @@ class _SampleCounts(NamedTuple):
     labelled:int # With a true label
     empty:int # Without a predicted label
     missed:int # With a true label, and without a predicted one
-    one_class:int # Whose predictions sum to 1
+    sum_to_1:int # Whose predictions sum to 1, as those of a softmax do
     each_tp:int # True positives that `min_labels=1` would give
     each_fp:int # False positives that `min_labels=1` would give
 
@@ -94,9 +98,9 @@ class _SampleCounter(StreamMetric):
         counted = tp+fp+fn+tn>0
         labelled = tp+fn>0
         empty = counted & (tp+fp==0)
-        one_class = counted & ((batch.preds.sum(1)-1).abs()<0.01)
+        sum_to_1 = counted & ((batch.preds.sum(1)-1).abs()<0.01)
         return torch.stack(_SampleCounts(
-            counted, labelled, empty, empty & labelled, one_class, *_label_each(batch))).sum(1)
+            counted, labelled, empty, empty & labelled, sum_to_1, *_label_each(batch))).sum(1)
 
     @property
     def counts(self):
@@ -170,34 +174,41 @@ class ValidationStats:
         if read is None: return None
         counts,checks = read # Counts of each label, 4 x C, and the six numbers of `value_checks`
         if not counts.any(): return None
-        defined = self.per_label.check_input(checks) # Whether metrics have a value: no NaN
-        scored = self.per_label.scored and defined
+        # Raises for wrong targets; warns of NaN predictions, with which no metric has a value
+        defined = self.per_label.check_input(checks)
+        scored = self.per_label.scored and defined # Binary predictions rank nothing
         names = label_names(vocab, counts.shape[1])
-        _,true,n = _marginals(counts) # Numbers of samples of each label
+        _,true,n = _marginals(counts) # Positives and counted samples of each label, C numbers each
         samples = self.samples.counts
-        always_one = len(n)>1 and samples.one_class==samples.counted and samples.counted>=ENOUGH
-        micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True)) # Of all labels together
+        all_sum_to_1 = len(n)>1 and samples.sum_to_1==samples.counted and samples.counted>=ENOUGH
+        # All labels together, in the bins of a histogram, which are exact enough for the ranking
+        micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,
-            labels=None if self.scores_all else [*names],
+            labels=None if self.scores_all else [*names], # Those scored; None: all
             label_counts=dict(zip(names, counts.T.tolist())),
             **self._rates(counts, defined),
             **self._label_lists(counts, names, defined),
             **self._ranking_fields(counts, names, defined, scored),
             **self._suggestions(counts, scored),
-            one_class=scored and always_one,
+            one_class=scored and all_sum_to_1, # The scores of a softmax
             range_problem=range_words(self.per_label.range_found, decoding),
-            ap_micro=APScoreMulti().values(micro_curve).item() if defined else math.nan,
+            ap_micro=APScoreMulti().values(micro_curve).item() if scored else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())
 
-    def _rates(self, counts, defined):
+    def _rates(self,
+        counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
+        defined:bool # Whether metrics have a value, because no prediction is NaN
+    )->dict: # Fields of a `Record`
         "Return the threshold rule, numbers of samples, and metrics at the threshold"
-        m = self.per_label
+        m = self.per_label # It has the threshold rule
         samples = self.samples.counts
-        predicted,true,n = _marginals(counts)
+        predicted,true,n = _marginals(counts) # C numbers each
+        # NaN predictions have no rate and no metric, but their targets have baselines
         def rate(part, whole): return part/whole if defined and whole else math.nan
-        def value(m): return m.averaged(counts).item() if defined else math.nan
-        constant_f1s = constant_values(F1ScoreMulti(average='micro'), counts)
-        constant_tp_tn = torch.maximum(true, n-true) # Of each label's better constant
+        def value(metric): return metric.averaged(counts).item() if defined else math.nan
+        constant_f1s = constant_values(F1ScoreMulti(average='micro'), counts) # C+1 constants
+        # The most accurate constant predicts each label that most samples have
+        right = torch.maximum(true, n-true)
         return dict(
             samples=samples.counted, labelled=samples.labelled, missed=samples.missed,
             thresh=self.thresh, sigmoid=m.sigmoid, ignore_index=m.ignore_index,
@@ -205,13 +216,17 @@ class ValidationStats:
             n_labels=len(true), rated=int((true>=ENOUGH).sum()),
             **{name: value(metric) for name,metric in _FIELDS.items()},
             constant_f1=constant_f1s.nan_to_num().max().item(),
-            constant_accuracy=(constant_tp_tn.sum()/n.sum()).item(),
+            constant_accuracy=(right.sum()/n.sum()).item(),
             empty_rate=rate(samples.empty, samples.counted),
             missed_rate=rate(samples.missed, samples.labelled),
             pred_per_sample=rate(predicted.sum().item(), samples.counted),
             true_per_sample=true.sum().item()/samples.counted)
 
-    def _label_lists(self, counts, names, defined):
+    def _label_lists(self,
+        counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
+        names, # Names of all labels
+        defined:bool # Whether metrics have a value, because no prediction is NaN
+    )->dict: # Fields of a `Record`
         "Name the labels that are never predicted, never right, absent, or always predicted"
         tp = counts[0]
         predicted,true,n = _marginals(counts)
@@ -227,22 +242,27 @@ class ValidationStats:
             absent=names_of((true==0) & (n>0)),
             same_for_all=names_of(always_predicted & (n>0)) if is_constant else None)
 
-    def _ranking_fields(self, counts, names, defined, scored):
+    def _ranking_fields(self,
+        counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
+        names, # Names of all labels
+        defined:bool, # Whether metrics have a value, because no prediction is NaN
+        scored:bool # Whether, moreover, predictions are scores; otherwise they are binary
+    )->dict: # Fields of a `Record`
         "Describe the ranking of labels without a true positive; check if scores have collapsed"
         tp = counts[0]
-        _,true,n = _marginals(counts)
-        rated = true>=ENOUGH
+        _,true,n = _marginals(counts) # C numbers each
+        rated = true>=ENOUGH # Labels with enough positives to tell how well they rank
+        # Dead: no prediction of the label is right. Scores in fewer than 4 bins have lost their order
         spans,inside = self._spans(n)
-        # If scores span fewer bins, their order is lost
         ordered = (spans>=4) & scored
         dead = self._ranking(counts, rated & (tp==0), names, ordered) if defined else []
         # Collapsed: each label's scores hardly differ, and no label ranks better than chance
         n_bins,_ = self.hist.grid
-        bin_width = 2*REACH/n_bins # In logits
+        bin_width = 2*REACH/n_bins # In logits, from REACH down to -REACH
         is_narrow_or_empty = (inside & (spans*bin_width<0.05)) | (n==0)
         collapsed = bool(scored and rated.any() and is_narrow_or_empty.all())
-        if collapsed:
-            ranking = self._ranking(counts, rated, names, rated)
+        if collapsed: # A few bins have the order only roughly, but a rank above chance shows in them
+            ranking = self._ranking(counts, rated, names, ordered=rated)
             collapsed = not any(map(ranks_above_chance, ranking))
         return dict(dead=dead, collapsed=collapsed)
 
@@ -279,8 +299,9 @@ class ValidationStats:
 
     def _spans(self, n):
         "Return over how many bins 90% of each label's scores spread, and whether these are inner bins"
-        # Share of the scores up to each bin
+        # Share of the label's scores in the bins up to each one, from the highest bin down, C x bins
         share = self.hist.of_labels.sum(0).cumsum(1)/n[:,None]
+        # Bins in which it passes 5% and 95%; the outer bins have scores of any size
         first = (share<=0.05).sum(1)
         last = (share<=0.95).sum(1)
         return last-first,(first>0) & (last<share.shape[1]-1)

@@ -104,7 +104,7 @@ def _plot_curve(ax, name, by_part):
     ax.set_title(escape_mathtext(name), fontsize='medium')
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.ticklabel_format(useOffset=False)
-    if len(values)==1: ax.set_xticks([0])
+    if max(map(len, by_part.values()))==1: ax.set_xticks([0]) # A single epoch
 
 @patch
 def plot_metrics(self:Recorder,

@@ -31,15 +31,16 @@ def _plain_loss(loss):
     base = cls.__base__
     if cls.__module__.startswith(_PACKAGE) and cls.__name__==base.__name__:
         loss.__class__ = base # fastai's class of this name predicts as ours does
+    # `set_thresh` has replaced the decoding of the class by one of this package, with limits
     decodes = getattr(loss, 'decodes', None)
-    if isinstance(decodes, partial) and decodes.func is binarize: # By `set_thresh`
+    if isinstance(decodes, partial) and decodes.func is binarize:
         limits = limits_text(loss.min_labels, loss.max_labels)
         if limits:
             warn_user(f"{limits} is left out: fastai's own decoding has no such limit. To keep it, "
                       "call learn.export(), and install fastai_mlmetrics where the file is loaded")
         for name in ('decodes','min_labels','max_labels'): delattr(loss, name)
     thresh = getattr(loss, 'thresh', None)
-    if isinstance(thresh, tuple): # fastai compares with a tensor
+    if isinstance(thresh, tuple): # fastai's own decoding compares scores with it
         loss.thresh = torch.tensor(thresh, dtype=torch.float32, device='cpu')
     return loss
 

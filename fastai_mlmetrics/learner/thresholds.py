@@ -54,13 +54,17 @@ class SuggestedThresholds(WithTable, namedtuple('SuggestedThresholds', 'best per
         learn.set_thresh(learn.thresh_find())"""
     tuned_on = {} # Numbers of negatives and positives that the thresholds were tuned on, by label
 
-def _objectives(metric, average, per_label, **kwargs):
-    "Return what was asked for, and the `Objective`s of one threshold and of thresholds per label"
+def _objectives(
+    metric, average, per_label, # As in `thresh_find`
+    **kwargs # Further arguments of `Objective`
+)->tuple: # As asked for, of the global threshold, and of thresholds per label (None: there are none)
+    "Return three `Objective`s"
     asked = Objective(metric, average, per_label, **kwargs) # Raises for wrong arguments
-    shared = asked.without_constraint()
-    if asked.constraint and not asked.constraint.by_name: # One threshold keeps it on these samples
-        shared.constraint = asked.constraint.without_confidence()
-    return asked,shared,_label_objective(asked, metric, average, **kwargs)
+    # A global threshold can keep a minimum on average on these samples, but none of labels by name
+    of_global = asked.without_constraint()
+    if asked.constraint and not asked.constraint.by_name:
+        of_global.constraint = asked.constraint.without_confidence()
+    return asked,of_global,_label_objective(asked, metric, average, **kwargs)
 
 def _label_objective(asked, metric, average, **kwargs):
     "Return the `Objective` of per-label thresholds; None: no average is tuned for labels"
@@ -82,8 +86,12 @@ def _warn_of_saturation(learn, table):
     if coarse and decoding.takes_logits:
         warn_user(f"{coarse}; set_thresh takes thresholds on probabilities only")
 
-def _read_scores(learn, dl, in_use, cv, seed, groups, labels, frequencies):
-    "Predict the data; return a table of all scores, and the predictions of the rule in use"
+def _read_scores(
+    learn, dl, # Learner, and data loader to predict
+    in_use:dict, # Arguments of the `ThresholdRule` in use
+    cv, seed, groups, labels, frequencies # As in `thresh_find`
+)->tuple: # `ScoreTable`, and `Predictions` by the rule in use
+    "Predict the data, and keep all scores"
     rule = ThresholdRule(sigmoid=False, **in_use)
     p = Predictions.of(*get_probs(learn, dl=dl), thresh=None, vocab=label_vocab(learn.dls),
                        ignore_index=rule.ignore_index, groups=groups)
@@ -92,8 +100,15 @@ def _read_scores(learn, dl, in_use, cv, seed, groups, labels, frequencies):
     counted = counted.at_frequencies(frequencies)
     return score_table(counted, cv, seed),counted
 
-def _read_bins(learn, dl, in_use, cv, seed, groups, decoding, objective, bins, frequencies):
-    "Predict in batches; return histograms of the scores, and a metric with the rule in use"
+def _read_bins(
+    learn, dl, # Learner, and data loader to predict
+    in_use:dict, # Arguments of the `ThresholdRule` in use
+    cv, seed, groups, # As in `thresh_find`
+    decoding, # `Decoding` of the loss function
+    objective:Objective, # To be maximised
+    bins, frequencies # As in `thresh_find`
+)->tuple: # `BinnedTable`, and a metric that counted the labels by the rule in use
+    "Predict in batches, and keep histograms of the scores"
     if decoding.loss_of_zeros is None: check_first_batch(learn, dl) # It may take several outputs
     logits = decoding.takes_logits # In batches, predictions come before the activation
     finder = ThreshFinder(objective, bins=bins, sigmoid=logits, ignore_index=in_use['ignore_index'],
@@ -101,43 +116,59 @@ def _read_bins(learn, dl, in_use, cv, seed, groups, decoding, objective, bins, f
     counted = AccuracyMulti(average=None, sigmoid=logits, **in_use)
     if groups is not None: finder.deal_items(groups, dl)
     accumulate_metrics(learn, [finder, counted], dl=dl)
-    found = counted.range_found
-    if found and found.kind=='logits': raise ValueError(decoding.not_probs_text)
+    # Scores outside [0, 1], although the loss function seems to take probabilities
+    problem = counted.range_found
+    if problem and problem.kind=='logits': raise ValueError(decoding.not_probs_text)
     table = finder.table
     if table is None: raise ValueError(NOTHING_COUNTS)
     if frequencies is not None:
         names = label_names(label_vocab(learn.dls), table.c)
-        table.frequencies = check_frequencies(frequencies, names, table.total.sum(0))
+        n_targs = table.total.sum(0) # Negatives and positives of each label, 2 x C
+        table.frequencies = check_frequencies(frequencies, names, n_targs)
     return table,counted
 
-def _predict(learn, decoding, objective, dl, cv, seed, labels, ignore_index, bins, groups,
-             frequencies):
-    "Predict the data; return a `SearchTable`, what is counted by the rule in use, and label names"
+def _predict(
+    learn, # Learner
+    decoding, # `Decoding` of its loss function
+    objective:Objective, # To be maximised
+    dl, # Data loader to predict
+    cv, seed, labels, ignore_index, bins, groups, frequencies # As in `thresh_find`
+)->tuple: # `SearchTable`; what `_read_scores` or `_read_bins` counted by the rule in use; C names
+    "Predict the data to tune on"
     in_use = dict(ignore_index=ignore_index, **decoding.args)
-    data = learn,dl,in_use,cv,seed,groups_of(dl, groups)
-    if bins is None: table,counted = _read_scores(*data, labels, frequencies)
-    else: table,counted = _read_bins(*data, decoding, objective, bins, frequencies)
+    common = learn,dl,in_use,cv,seed,groups_of(dl, groups) # First arguments of both
+    if bins is None: table,counted = _read_scores(*common, labels, frequencies)
+    else: table,counted = _read_bins(*common, decoding, objective, bins, frequencies)
     table.show = hasattr(learn, 'progress') # No progress bar in `no_bar`
     _warn_of_saturation(learn, table)
     names = label_vocab(learn.dls) if labels is None else counted.vocab
     return table,counted,label_names(names, table.c)
 
-def _tune(asked, objective, label_objective, table, vocab, per_label):
-    "Tune one threshold, and one per label (None if the metric has none); return also the chosen one"
+def _tune(
+    asked:Objective, # What the user asked for
+    objective:Objective, # Of the global threshold, and of the comparison
+    label_objective:Objective, # Of thresholds per label; None: the metric has none
+    table, # `SearchTable`: scores and targets
+    vocab, # C names
+    per_label:bool # Whether to recommend thresholds per label; None: if they are clearly better
+)->tuple: # `Tuned`: global, per label (or None), and whichever of them is chosen
+    "Tune one threshold for all labels, and one per label"
     for o in (asked, objective, label_objective):
         if o and o.constraint: o.constraint.look_up(vocab)
+    # A global threshold that cannot keep a required minimum comes as near as it can
     best = objective.tune_global(table, nearest=True)
     if label_objective is None: return best,None,best
     wanted = True if asked.tunes_labels else per_label
-    if asked.per_label: objective.constraint = asked.constraint # With its confidence, or by name
+    # The two are compared by the minimum as it was asked for: with its confidence, or by name
+    if asked.per_label: objective.constraint = asked.constraint
     if not (asked.constraint and asked.constraint.by_name):
         _,of_labels = label_objective.tune(table)
         return best,of_labels,choose(objective, best, of_labels, wanted)
-    # Labels without a constraint get what they get without it
-    _,of_labels = label_objective.without_constraint().tune(table)
-    usual = choose(objective.without_constraint(), best, of_labels, wanted)
+    # A minimum by name: labels without one get the thresholds that they would get if there were none
+    _,unconstrained = label_objective.without_constraint().tune(table)
+    usual = choose(objective.without_constraint(), best, unconstrained, wanted)
     of_labels = label_objective.tune_required(table, usual)
-    return best,of_labels,of_labels
+    return best,of_labels,of_labels # Only these keep the minimums
 
 def _plot(objective, table, options, ax, figsize):
     "Plot the metric at all thresholds, and mark the global ones"
@@ -159,19 +190,26 @@ def _in_use(decoding, table, counted, vocab):
     is_tuned_here = are_same_samples(decoding.tuned_on, samples_key(vocab, table.total.sum(0)))
     return InUse(table, rule, counted, is_tuned_here)
 
-def _suggested(objective, options, chosen, now, vocab, is_part):
+def _suggested(
+    objective:Objective, # By which the options were compared
+    options:list, # `Tuned`: those in use if there are any, global, and per label if there are any
+    chosen, # That of the options which `set_thresh` will set
+    now:InUse, # That of the options which is in use; None: none is
+    vocab, # C names
+    is_part:bool # Whether the model has further labels
+)->SuggestedThresholds:
     "Return the thresholds with their table, in which the chosen one is marked"
-    table = chosen.table
-    shown = thresh_table(objective, options, vocab)
-    row = options.index(chosen) # Rows of labels follow those of the options
-    shown['advice'] = ['set' if i==row else '' for i in range(len(shown))]
+    table = chosen.table # Scores and targets
+    shown = thresh_table(objective, options, vocab) # A row per option, and then per label
+    chosen_row = options.index(chosen)
+    shown['advice'] = ['set' if i==chosen_row else '' for i in range(len(shown))]
     shown.attrs['marked'] = [chosen.name]
     shown.attrs['reading'] = recommendation(objective, chosen, now, vocab)
     if table.has_samples and chosen.held_out:
         shown.attrs['reading'] += f"\n{said_once(table.p.sampling)}"
     # `set_thresh` needs names for a threshold per label, and to leave other labels as they are
     names = vocab if is_part or chosen.per_label else None
-    # Fields `best` and `per_label`
+    # The options' names are those of its fields: `best` and `per_label`
     res = SuggestedThresholds(**{o.name: o.value for o in options if not o.in_use})
     return res.with_table(shown, thresh=chosen.value, names=names,
                           tuned_on=samples_key(vocab, table.total.sum(0)),
@@ -246,27 +284,37 @@ def _updated_loss(loss, rule, found):
                          required=getattr(found, 'required', ''))
     return loss
 
-def _updated_metric(m, rule, usual, logits):
-    "Copy metric `m`, and make the copy threshold by `rule`; None if it keeps a custom threshold"
-    thresh = metric_thresh(m, logits) # None: it has no threshold
+def _updated_metric(
+    m, # Metric of any kind
+    rule:ThresholdRule, # Threshold on probabilities, and limits
+    usual, # Thresholds of metrics that were created without one of their own
+    logits:bool # Whether metrics take logits
+): # The metric, or a copy that has the rule; None: it keeps a custom threshold
+    "Make a metric threshold by a rule"
+    thresh = metric_thresh(m, logits) # On probabilities; None: it has no threshold
     if not isinstance(m, CountsMetric): # It cannot be set, but may have this threshold already
         return m if thresh is None or np.array_equal(thresh, rule.thresh) else None
     if m.rule.is_top_k and m.has_own_limits: return m # Its threshold has no effect
+    # Whether it follows: if this function has set it before, or if its threshold is a usual one
     follows = m.follows_set_thresh
     if thresh is not None and not follows:
         alike = [o for o in usual if np.shape(o)==np.shape(thresh)]
         follows = any(np.allclose(thresh, o, atol=1e-6) for o in alike)
         if not follows: return None
     limits = m.rule if m.has_own_limits else rule
-    m = copy(m)
-    m.follows_set_thresh = follows # Later, a threshold on logits may look like a probability
+    m = copy(m) # Other Learners may share it
+    m.follows_set_thresh = follows # Noted, because with a new loss function others are usual
     m.rule = m.rule.replace(
         thresh=rule.thresh, names=None, by_name=False, sigmoid=logits or m.rule.sigmoid,
         min_labels=limits.min_labels, max_labels=limits.max_labels)
     return m
 
-def _rule_to_set(thresh, min_labels, max_labels, vocab, present):
-    "Check a threshold and limits to set, and put per-label thresholds in the order of `vocab`"
+def _rule_to_set(
+    thresh, min_labels, max_labels, # As in `set_thresh`
+    vocab, # Label names; None: unknown
+    present # Threshold in use, which labels keep that a dict has not
+)->ThresholdRule: # Its thresholds are in the order of `vocab`
+    "Check a threshold and limits to set"
     numbers = [o for o in thresh_names(thresh) or () if isinstance(o, int)]
     if numbers and vocab is None: # The result of a search for some labels
         raise ValueError(f"the threshold is for the labels {numbers[:3]} only, and the number of "
@@ -333,19 +381,21 @@ def set_thresh(self:Learner,
     vocab = label_vocab(self.dls)
     rule = _rule_to_set(thresh, min_labels, max_labels, vocab, decoding.args['thresh'])
     _check_decodes(self, decoding)
+    # Metrics follow unless they have a custom threshold: another one than the usual ones, which are
+    # the default, the one in use and the new one
     logits = decoding.takes_logits
-    # Metrics with another threshold than these have a custom one
     in_use = as_thresh(decoding.args['thresh'])
     usual = 0.5,in_use,rule.thresh
     updated = self.metrics.map(_updated_metric, rule=rule, usual=usual, logits=logits)
     _warn_of_kept(L(m for m,new in zip(self.metrics, updated) if new is None))
-    # Copies, because other Learners may share the loss function and the metrics
-    # With new limits alone, the threshold in use is still the one that was found
+    # If only limits change, the threshold is still the one that a search found earlier, and the loss
+    # function still knows on which samples
     is_kept = np.shape(in_use)==np.shape(rule.thresh) and np.allclose(in_use, rule.thresh)
     found = self.loss_func if is_kept and not hasattr(thresh, 'tuned_on') else thresh
+    # These are copies, because other Learners may share the loss function and the metrics
     self.loss_func = _updated_loss(self.loss_func, rule, found)
     self.metrics = L(map(ifnone, updated, self.metrics))
     for cb in self.cbs.filter(risinstance(ZeroLabelsCallback)):
-        cb.thresh = None # The loss function's
-        cb.sigmoid = logits or cb.sigmoid
+        cb.thresh = None # It uses that of the loss function
+        cb.sigmoid = logits or cb.sigmoid # The threshold is on probabilities
     _announce(thresh, rule)

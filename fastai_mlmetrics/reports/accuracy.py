@@ -57,15 +57,15 @@ class AccuracyReport(Table):
     @property
     def reading(self):
         "What the rows mean, in two sentences, and the exceptions that concern them"
-        about = self.attrs
-        if 'sentences' not in about: return super().reading
-        def of_rows(texts): return [o for row,o in texts.items() if row in self.index]
-        texts = of_rows(about['sentences'])[:2]
-        limited = of_rows(about['limited'])
-        why = f"{about['why_limited']}, so no model can reach 1 in"
+        attrs = self.attrs # As `_described` returns them; the table may be a part of the report
+        if 'sentences' not in attrs: return super().reading
+        def of_rows(by_row): return [text for row,text in by_row.items() if row in self.index]
+        texts = of_rows(attrs['sentences'])[:2]
+        limited = of_rows(attrs['limited'])
+        why = f"{attrs['why_limited']}, so no model can reach 1 in"
         if limited: texts.append(f"{why} {listed(limited)}.")
-        texts.append(no_intervals_in_words(about['reasons'], self.index))
-        if self.index.isin(about['without_value']).any(): texts.append(_NO_VALUE)
+        texts.append(no_intervals_in_words(attrs['reasons'], self.index))
+        if self.index.isin(attrs['without_value']).any(): texts.append(_NO_VALUE)
         return ' '.join(filter(None, [*texts, super().reading]))
 
 # %% ../../nbs/reports/01_accuracy.ipynb #b5160421
@@ -113,21 +113,27 @@ class _Row(NamedTuple):
     constant:float # Score of the same labels, or scores, for every sample
     ceiling:float # Score of perfect predictions
 
-def _bounds(p, labels):
-    "Score predicting nothing, predicting `labels` for every sample, and perfect predictions, by row"
+def _bounds(
+    p:Predictions, # Targets to predict
+    constant_labels:Tensor # Labels of the constant prediction, C bools
+)->dict: # A list by row: baseline, constant and ceiling
+    "Score predicting nothing, the same labels for every sample, and perfect predictions"
+    # Any model's counts tell which targets are true: tp+fn; and which are false: fp+tn
     def nothing(tp, fp, fn, tn): return torch.stack([0*tp, 0*fp, tp+fn, fp+tn])
     def perfect(tp, fp, fn, tn): return torch.stack([tp+fn, 0*fp, 0*fn, fp+tn])
-    constant = predict_constant(p, labels)
+    constant = predict_constant(p, constant_labels)
+    # Three times 4 x C, and three times 4 x N
     of_labels = nothing(*p.counts),constant.counts,perfect(*p.counts)
     of_samples = nothing(*p.sample_counts),constant.sample_counts,perfect(*p.sample_counts)
     return {row: [m.averaged(o).item() for o in (of_samples if m.average=='samples' else of_labels)]
             for row,m in row_metrics(p).items()}
 
 def _ranking_bounds(p):
-    "Score random scores, labels' frequencies as scores, and a perfect ranking, by row"
+    "Score random scores, labels' frequencies as scores, and a perfect ranking: a list by row"
     tp,fp,fn,tn = p.counts
-    true = tp+fn
+    true = tp+fn # Positives of each label, C numbers
     n = true+fp+tn
+    # Also the average precision of a label whose samples all have the same score
     frequency = (true/n).where(true>0, math.nan)
     def macro(values): # Of labels with a target that counts
         return values.nan_to_num(p.zero_division).where(n>0, math.nan).nanmean().item()
@@ -140,12 +146,17 @@ def _ranking_bounds(p):
             'lrap': [random_lrap, lraps.nanmean().item(), 1.]}
 
 # %% ../../nbs/reports/01_accuracy.ipynb #0dd4a713
-def _sentence(name, row, ci):
+def _sentence(
+    name:str, # Name of the row
+    row:_Row, # Its values
+    ci:float # Confidence level of the interval; None: no interval, so `low` and `high` are nan
+)->str:
     "State a row's value with its interval, and what a trivial model scores"
     words = in_words(name)
     if name in _PLAIN_WORDS: words = words[0].upper()+words[1:] # Other names are code
     interval = f" ({100*(ci or 0):g}% interval {row.low:.3f} to {row.high:.3f})"
-    limits = note(row.low<=row.high, interval)
+    limits = note(row.low<=row.high, interval) # Not if they are nan
+    # The better of the two trivial models; for a ranking, a random order
     rival = 'giving every sample the same labels'
     score = row.constant
     if name in RANKINGS or row.baseline>=row.constant:
@@ -172,8 +183,8 @@ def why_unknown(
     return {row: o.why_unknown for row,o in measured.items()
             if o.why_unknown and not math.isnan(o.value)}
 
-_FIRST = 'f1_micro','accuracy_multi' # Rows that matter most
-_BELOW_1 = 0.9995 # Ceilings that are shown as 1.000 are none
+_FIRST = ['f1_micro','accuracy_multi'] # Rows that matter most
+_BELOW_1 = 0.9995 # Higher ceilings would be shown as 1.000, so they limit nothing
 
 _ABOUT = (
     "Predicted {rule}. `value` is the score of the model, `low` to `high` its interval. `baseline` "
@@ -190,45 +201,57 @@ def _frequencies_in_words(p):
     others = note(len(given)<len(p.vocab), "; the other labels keep the frequency that they have here")
     return f"Scores are weighed to a frequency of {listed(given)}{others}."
 
-def _described(p, rows, is_constant, reasons, ci):
-    "Write what rows mean, and what applies to only some: the `attrs` of a report"
-    in_order = [*dict.fromkeys([*_FIRST, *rows])]
-    known = {name: rows[name] for name in in_order if not math.isnan(rows[name].value)}
+def _described(
+    p:Predictions, # Predictions that were scored
+    rows:dict, # `_Row` by name
+    constant_labels:Tensor, # Labels of the constant prediction, C bools
+    reasons:dict, # Why there is no interval, by row; only of rows without one
+    ci:float # Confidence level of the intervals; None: no intervals
+)->dict: # The `attrs` of a report, from which `AccuracyReport.reading` takes what concerns its rows
+    "Write what rows mean, and what applies to only some"
+    # What the columns are
+    names = p.vocab[constant_labels.nonzero().flatten().tolist()]
+    rule = p.rule.describe() if p.scored else 'as binary predictions'
+    about = _ABOUT.format(rule=rule, labels=some_labels(names, 6) or 'none',
+                          zero_division=p.zero_division)
+    # What concerns all rows
+    known = {name: row for name,row in rows.items() if not math.isnan(row.value)}
     has_interval = any(not math.isnan(row.low) for row in known.values())
     texts = [note(not known, "Some predictions are NaN, so there is nothing to report."),
              _frequencies_in_words(p), p.which_labels, said_once(p.sampling) if has_interval else '']
-    constant = p.vocab[is_constant.nonzero().flatten().tolist()]
+    # What concerns single rows, by row. `measure` gives averages over samples no value at other
+    # frequencies than here
     return dict(
-        sentences={name: _sentence(name, row, ci) for name,row in known.items()},
+        about=about, reading=' '.join(filter(None, texts)),
+        sentences={name: _sentence(name, known[name], ci)
+                   for name in sorted(known, key=[*_FIRST, *known].index)}, # Those of `_FIRST` first
         limited={name: f"{in_words(name)} (at most {row.ceiling:.3f})"
-                 for name,row in rows.items() if name in known and row.ceiling<_BELOW_1},
+                 for name,row in known.items() if row.ceiling<_BELOW_1},
         why_limited=_why_limited(p), reasons=reasons,
-        without_value=[] if p.frequencies is None else [*OVER_SAMPLES],
-        reading=' '.join(filter(None, texts)),
-        about=_ABOUT.format(rule=p.rule.describe() if p.scored else 'as binary predictions',
-                            labels=some_labels(constant, 6) or 'none', zero_division=p.zero_division))
+        without_value=[] if p.frequencies is None else [*OVER_SAMPLES])
 
 def report_of(
     p:Predictions, # Predictions to score
     ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
 )->AccuracyReport: # A row per metric; `reading` says in words what it means
     "Report accuracy variants of checked predictions"
-    # Each row: what is measured, and what it is compared with
+    # Each row: what is measured, and what it is compared with (baseline, constant and ceiling)
     measured = measure(p, ci)
-    labels = best_constant(p.counts)
-    bounds = _bounds(p, labels)
+    constant_labels = best_constant(p.counts) # C bools
+    bounds = _bounds(p, constant_labels)
     if p.scored: bounds |= _ranking_bounds(p)
+    # At other frequencies than here, averages over samples have neither a value nor bounds
     if p.frequencies is not None: bounds |= dict.fromkeys(OVER_SAMPLES, [math.nan]*3)
     rows = {name: _Row(o.value, *o.limits(ci), *bounds[name]) for name,o in measured.items()}
     # The table
     report = AccuracyReport(rows.values(), rows, dtype=float)
     to_gain = report.ceiling-report.baseline
-    report['lift'] = (report.value-report.baseline)/to_gain.where(to_gain>0)
-    if p.scored: # Binary predictions have no threshold
+    report['lift'] = (report.value-report.baseline)/to_gain.where(to_gain>0) # nan: nothing to gain
+    if p.scored: # Binary predictions have no threshold. pandas shows these names above the rows
         if not p.rule.is_top_k: report.columns.name = f'thresh={thresh_text(p.rule.thresh)}'
         if p.rule.limits: report.index.name = p.rule.limits
     reasons = why_unknown(measured, p) if ci is not None else {}
-    report.attrs = _described(p, rows, labels, reasons, ci)
+    report.attrs = _described(p, rows, constant_labels, reasons, ci)
     return report
 
 # %% ../../nbs/reports/01_accuracy.ipynb #b8ae881c

@@ -55,19 +55,20 @@ class ModelComparison(Table):
         figsize:tuple=None # Width and height in inches; None: by the number of rows
     ):
         "Plot each difference with its interval, in the order of the table"
-        parts = self.parts
+        parts = self.parts # A table by model; each may have other rows
         rows = [*dict.fromkeys(row for part in parts.values() for row in part.index)]
         ax = new_axes(ax, figsize or (6.5, 0.8+len(rows)*(0.12+0.13*len(parts))))
         for i,(name,part) in enumerate(parts.items()):
-            shift = 0.6*((i+0.5)/len(parts)-0.5) # Models share a row
+            shift = 0.6*((i+0.5)/len(parts)-0.5) # So that models do not cover each other in a row
             y = [rows.index(row)+shift for row in part.index]
-            color = [f'C{i%10}' if significant else 'darkgrey' for significant in _excludes_0(part)]
-            ax.hlines(y, part.low, part.high, color=color, lw=2)
-            ax.scatter(part.difference, y, color=color, s=24, zorder=3)
-            ax.plot([], [], 'o-', color=f'C{i%10}', label=plot_name(name))
+            color = f'C{i%10}'
+            colors = [color if significant else 'darkgrey' for significant in _excludes_0(part)]
+            ax.hlines(y, part.low, part.high, color=colors, lw=2)
+            ax.scatter(part.difference, y, color=colors, s=24, zorder=3)
+            ax.plot([], [], 'o-', color=color, label=plot_name(name)) # For the legend alone
         ax.axvline(0, color='k', lw=1)
         ax.set_yticks(range(len(rows)), rows)
-        ax.set_ylim(len(rows)-0.5, -0.5)
+        ax.set_ylim(len(rows)-0.5, -0.5) # The first row is on top
         ax.set_xlabel(f'difference from {plot_name(self.columns[0])}')
         ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
@@ -84,28 +85,33 @@ def _rows_in_words(table):
     limits = table[['difference','low','high']]
     return listed([f"{in_words(row)} by {with_limits(*limits.loc[row])}" for row in rows], 3)
 
-def _compared(name, first, table):
+def _compared(
+    name, # Model
+    base, # The first model, with which it is compared
+    table # Their scores, and the differences with their intervals
+):
     "Summarise the differences of a model from the first one in two sentences"
     name = as_shown(name)
-    first = as_shown(first)
+    base = as_shown(base)
     table = table.dropna(subset='difference')
-    if not len(table): return f"{name} and {first} cannot be compared: some predictions are NaN."
-    if (table.difference==0).all(): return f"{name} and {first} have the same scores."
-    if table.low.isna().all(): return ''
+    if not len(table): return f"{name} and {base} cannot be compared: some predictions are NaN."
+    if (table.difference==0).all(): return f"{name} and {base} have the same scores."
+    if table.low.isna().all(): return '' # Without intervals, nothing is known of the differences
     significant = {'better': table[table.low>0], 'worse': table[table.high<0]}
-    sentences = [f"{name} is {word} than {first} in {_rows_in_words(rows)}."
+    sentences = [f"{name} is {word} than {base} in {_rows_in_words(rows)}."
                  for word,rows in significant.items() if len(rows)]
     may_be_chance = ~_excludes_0(table) & (table.high>table.low)
     if may_be_chance.any() and len(sentences)<2:
-        which = 'The other differences' if sentences else f"Each difference between {name} and {first}"
+        which = 'The other differences' if sentences else f"Each difference between {name} and {base}"
         sentences.append(f"{which} may be chance.")
     return ' '.join(sentences)
 
 # %% ../../nbs/reports/02_comparison.ipynb #c0a1b9d3
-def _subtract(rows, first):
+def _subtract(rows, of_base):
     "Subtract the first model's rows from another one's, `Estimate`s by row"
-    def minus(a, b): return replace(a.minus(b), n_max=min(a.n_max, b.n_max)) # 0: none
-    return {row: minus(o, first[row]) for row,o in rows.items() if row in first}
+    # A difference has no interval if one of the scores has none: then its `n_max` is 0
+    def minus(a, b): return replace(a.minus(b), n_max=min(a.n_max, b.n_max))
+    return {row: minus(o, of_base[row]) for row,o in rows.items() if row in of_base}
 
 def _difference_table(differences, level):
     "Tabulate differences, `Estimate`s by row, with their intervals, and what trainings vary by"
@@ -122,12 +128,18 @@ def _runs_of(preds, targs):
     is_list = isinstance(preds, list) and len(preds)>0
     return preds if is_list and as_tensor(preds[0]).ndim==as_tensor(targs).ndim else [preds]
 
-def _measure_model(name, runs, targs, frequencies, ci, kwargs):
-    "Check the predictions of a model; return those of its last training, and an `Estimate` by row"
+def _measure_model(
+    name, # Name of the model, for errors
+    runs:list, # Predictions of its trainings
+    targs, frequencies, ci, # As in `compare_models`
+    kwargs:dict # Further arguments of `Predictions.of`
+)->tuple: # `Predictions` of the last training; `Estimate` by row, of several trainings their mean
+    "Check and score the predictions of a model"
     try:
         checked = [Predictions.of(o, targs, **kwargs).at_frequencies(frequencies) for o in runs]
         measured = [measure(p, ci) for p in checked]
     except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from e
+    # Binary predictions of a training have no rankings
     rows = [row for row in measured[0] if all(row in o for o in measured)]
     return checked[-1],{row: mean_of_runs([o[row] for o in measured]) for row in rows}
 
@@ -142,9 +154,16 @@ def _is_by_model(thresh, models, vocab):
                          f"{[*models]}")
     return is_by_model
 
-def _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs):
-    "Return each model's `Estimate`s by row, and its predictions (of the last training)"
-    runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()}
+def _measure_models(
+    preds_by_name:dict, # Predictions by model, or a list of those of its trainings
+    targs, # Targets, which all models share
+    thresh, # Threshold, or a dict by model
+    frequencies, # Label frequencies in use; None: as here
+    ci, # Confidence level of the intervals; None: no intervals
+    kwargs:dict # Further arguments of `Predictions.of`
+)->tuple: # Two dicts by model: `Estimate`s by row, and `Predictions` of the last training
+    "Score each model"
+    runs = {name: _runs_of(preds, targs) for name,preds in preds_by_name.items()} # Lists
     n_runs = {name: len(o) for name,o in runs.items()}
     if min(n_runs.values())==1<max(n_runs.values()):
         raise ValueError(f"the models have {n_runs} trainings: pass one of each model, or two or "
@@ -153,9 +172,10 @@ def _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs):
     is_by_model = _is_by_model(thresh, runs, vocab)
     predictions = {}
     measured = {}
-    for name,preds in runs.items():
+    for name,of_model in runs.items():
         kwargs['thresh'] = thresh[name] if is_by_model else thresh
-        predictions[name],measured[name] = _measure_model(name, preds, targs, frequencies, ci, kwargs)
+        predictions[name],measured[name] = _measure_model(
+            name, of_model, targs, frequencies, ci, kwargs)
     return measured,predictions
 
 _ABOUT = (
@@ -165,8 +185,13 @@ _ABOUT = (
     "their means, intervals include what trainings vary by, and `spread` is the standard deviation "
     "of a difference of single trainings. Predicted: {rules}.")
 
-def _described(predictions, reasons, has_interval, ci):
-    "Write what the columns are, and what applies to only some rows: the `attrs` of a comparison"
+def _described(
+    predictions:dict, # `Predictions` by model
+    reasons:dict, # Why there is no interval, by row; only of rows without one
+    has_interval:bool, # Whether any row has one
+    ci:float # Confidence level of the intervals; None: no intervals
+)->dict: # The `attrs` of a comparison
+    "Write what the columns are, and what applies to only some rows"
     rules = {name: o.rule.describe() if o.scored else 'as binary predictions'
              for name,o in predictions.items()}
     p,*_ = predictions.values() # What else is said is alike for all models
@@ -176,17 +201,20 @@ def _described(predictions, reasons, has_interval, ci):
     return dict(about=_ABOUT.format(rules='; '.join(f'{as_shown(k)} {o}' for k,o in rules.items())),
                 reasons=reasons, reading=' '.join(filter(None, texts)))
 
-def _tabulated(measured, differences, level):
+def _tabulated(
+    measured:dict, # By model, the first one first: `Estimate`s by row
+    differences:dict, # By further model: `Estimate`s by row of the difference from the first one
+    level:float # Confidence level of each interval
+)->ModelComparison: # Of three models or more, the rows are pairs of model and row
     "Tabulate each model's scores beside the first one's, with their differences; join the tables"
-    def values(name, rows): return [measured[name][row].value for row in rows]
     base,*others = measured
     tables = {}
     for name in others:
         rows = differences[name]
-        table = ModelComparison({base: values(base, rows), name: values(name, rows)}, rows)
-        tables[name] = table.join(_difference_table(rows, level))
-    if len(others)==1: return tables[name]
-    columns = tables[name].columns.intersection(_DIFFERENCE)
+        scores = {o: [measured[o][row].value for row in rows] for o in (base,name)}
+        tables[name] = ModelComparison(scores, rows).join(_difference_table(rows, level))
+    if len(others)==1: return tables[others[0]]
+    columns = tables[others[0]].columns.intersection(_DIFFERENCE) # Alike in all tables
     return pd.concat(tables, names=['model',None])[[*measured,*columns]]
 
 @takes_predictions(but=['thresh'])
@@ -217,14 +245,15 @@ def compare_models(
     if taken:
         raise ValueError(f"{sorted(taken)} are columns of the table: give the models other names")
     measured,predictions = _measure_models(preds_by_name, targs, thresh, frequencies, ci, kwargs)
-    # Differences of each other model from the first one, with intervals that hold at once
+    # Differences of each other model from the first one: `Estimate`s by row, by model. The level of
+    # each interval is so high that all together hold with probability `ci`
     base,*others = measured
     differences = {name: _subtract(measured[name], measured[base]) for name in others}
     level = simultaneous_level(L(differences.values()).map(dict.values).concat(), ci)
     res = _tabulated(measured, differences, level)
-    # What they mean
+    # Why rows have no interval: of any predictions, because the samples are alike for all models
     reasons = {}
     if ci is not None:
-        for rows in differences.values(): reasons |= why_unknown(rows, first(predictions.values()))
+        for rows in differences.values(): reasons |= why_unknown(rows, predictions[base])
     res.attrs = _described(predictions, reasons, res.low.notna().any(), ci)
     return res

@@ -185,7 +185,8 @@ class MultiLabelInterpretation(Interpretation, GetAttr):
         Threshold, limits and ignored targets are those of the Learner, unless others are passed."""
         dl = get_dl(learn, ds_idx, dl)
         preds,targs = get_probs(learn, dl=dl, act=act)
-        # If a callback changed the rows, these are not the loader's items, which cannot be shown
+        # If a callback changed the number of rows, they are not the loader's items, and must not be
+        # shown with these: torch's loader of the same data has no items
         if len(preds)!=getattr(dl, 'n', len(preds)): dl = torch.utils.data.DataLoader(dl.dataset)
         # The rule of the loss function, with the threshold that was passed
         vocab = label_vocab(learn.dls)
@@ -194,7 +195,9 @@ class MultiLabelInterpretation(Interpretation, GetAttr):
         rule['ignore_index'] = ifnone(ignore_index, ignored_by(learn.metrics))
         groups = groups_of(dl, groups)
         p = Predictions.of(preds, targs, vocab=vocab, groups=groups, labels=labels, **rule)
-        res = cls(learn, dl, p, len(p.preds)//len(preds))
+        # With three axes, an item has several samples. Of a threshold that a search found, `required`
+        # says what it had to keep
+        res = cls(learn, dl, p, rows_per_item=len(p.preds)//len(preds))
         res.required = getattr(learn.loss_func if thresh is None else thresh, 'required', '')
         return res
 

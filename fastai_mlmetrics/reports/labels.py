@@ -51,14 +51,17 @@ def _calibration(p):
 
 def _f1_intervals(p, ci=0.95):
     "Compute confidence intervals of each label's F1: C lower and C upper limits"
-    without = _AT_THRESH['f1'].values(*counts_without(p)) # 5 x C
-    true,predicted,_ = numbers_by_label(p)
-    n_max = (true+predicted).where(true>1, 0).tolist() # 0: no interval, as for averages
-    seen = p.valid.any(1).cpu()
+    # F1 without one `tp`, `fp`, `fn` or `tn`, and as it is: 5 x C
+    without = _AT_THRESH['f1'].values(*counts_without(p))
+    true,predicted,_ = numbers_by_label(p) # Numbers of samples or groups, C each
+    # F1 is like a share of so many. 0: no interval, if a single sample or group has positives, or none
+    n_max = (true+predicted).where(true>1, 0).tolist()
+    seen = p.valid.any(1).cpu() # Samples with a target that counts
     def limits(i):
+        # Which of the five is F1 without each sample
         cell = cell_numbers(*(o[:,i].cpu() for o in (p.true, p.predicted, p.valid)))[seen]
-        value = without[-1,i].item()
-        return Estimate(value, without[cell,i], p.sample_groups, n_max[i]).limits(ci)
+        f1 = without[-1,i].item()
+        return Estimate(f1, without[cell,i], p.sample_groups, n_max[i]).limits(ci)
     return np.array([*map(limits, range(len(p.vocab)))]).T
 
 def _metrics(p):
@@ -96,15 +99,19 @@ class LabelReport(Table):
         if not {'support','predicted','precision','recall','f1'} <= {*self.columns}: return ''
         is_average = self.index.isin(self.attrs.get('averages', []))
         labels = self[~is_average]
+        # Labels to compare, the lowest F1 first. Of fewer than `ENOUGH` positives, F1 may be chance,
+        # so such labels are compared only if there are no others
         with_label = labels[labels.support>0].sort_values('f1', kind='stable')
-        enough = with_label[with_label.support>=ENOUGH] # Other F1s may be chance
-        known = enough if len(enough) else with_label
+        frequent = with_label[with_label.support>=ENOUGH]
+        compared = frequent if len(frequent) else with_label
         texts = []
-        if len(known)>1:
-            of_these = note(len(known)<len(with_label), f" of labels with {ENOUGH} positives or more")
-            lowest = some_names([f'{as_shown(o)} ({f1:.3f})' for o,f1 in known.f1[:3].items()])
+        if len(compared)>1:
+            are_part = len(compared)<len(with_label)
+            of_these = note(are_part, f" of labels with {ENOUGH} positives or more")
+            lowest = some_names([f'{as_shown(o)} ({f1:.3f})' for o,f1 in compared.f1[:3].items()])
             texts.append(f"F1{of_these} is lowest for {lowest}.")
-        if len(known): texts.append(_mistakes_in_words(known.iloc[0]))
+        if len(compared): texts.append(_mistakes_in_words(compared.iloc[0]))
+        # The exceptions
         if 'samples avg' in self.index[is_average]: texts.append(self.attrs['unlabelled'])
         absent = labels.index[labels.support==0]
         if len(absent):
@@ -123,36 +130,47 @@ def _mistakes_in_words(label):
     return (f"Of {name}, the model misses {missed:,} of {positives}, and gets {wrong:,} of "
             f"{predictions} wrong.")
 
-def _label_rows(interp, metrics, sort):
+def _label_rows(
+    interp, # A `MultiLabelInterpretation`
+    metrics:dict, # `_Values` by column
+    sort:str # Column to sort by
+)->LabelReport:
     "Score each label, lowest in column `sort` first"
-    tp,fp,fn,tn = interp.counts
+    tp,fp,fn,tn = interp.counts # C numbers each
     support = tp+fn
     predicted = tp+fp
-    is_known = (support+predicted>0).numpy()
     columns = {name: o.by_label.numpy() for name,o in metrics.items()}
     columns['low'],columns['high'] = _f1_intervals(interp.predictions)
     if interp.scored: columns['chance'] = random_ap(support.double(), (support+fp+tn).double())
-    table = LabelReport(dict(support=support, predicted=predicted, **columns,
-                             thresh=math.nan if interp.rule.is_top_k else interp.thresh),
+    columns['thresh'] = math.nan if interp.rule.is_top_k else interp.thresh # Of all, or one per label
+    table = LabelReport(dict(support=support, predicted=predicted, **columns),
                         index=pd.Index(interp.vocab, name='label', tupleize_cols=False))
+    # Labels that are neither true nor predicted come last, as nan: their 0/0 is shown as 0, but says
+    # nothing of the model
+    is_known = (support+predicted>0).numpy()
     def sort_key(column):
         if sort=='label': # Names may be of several types
             return column.map(as_shown) if column.dtype==object else column
-        # Nothing is known of labels that are neither true nor predicted: they come last
         return column.where(is_known) if sort in metrics else column
+    # Columns without a value, such as rankings of binary predictions, are nan
     return table.reindex(columns=_COLUMNS).sort_values(sort, kind='stable', key=sort_key)
 
-def _average_rows(interp, metrics):
+def _average_rows(
+    interp, # A `MultiLabelInterpretation`
+    metrics:dict # `_Values` by column
+)->Table: # A row per average
     "Score all labels, by the micro, macro, weighted and samples averages"
-    tp,fp,fn,_ = interp.counts
+    tp,fp,fn,_ = interp.counts # C numbers each
     support = tp+fn
     columns = {name: o.averages(support) for name,o in metrics.items()}
     f1s = estimates({o: F1ScoreMulti(average=o) for o in _AVERAGES}, interp.predictions)
     columns['low'],columns['high'] = zip(*(o.limits(0.95) for o in f1s.values()))
-    is_common = not (interp.rule.is_top_k or isinstance(interp.thresh, tuple))
+    # Averages have a threshold if all labels have the same
+    is_global = not (interp.rule.is_top_k or isinstance(interp.thresh, tuple))
+    columns['thresh'] = interp.thresh if is_global else math.nan
     rows = [f'{o} avg' for o in _AVERAGES]
-    return Table(dict(support=support.sum().item(), predicted=(tp+fp).sum().item(), **columns,
-                      thresh=interp.thresh if is_common else math.nan), rows, _COLUMNS)
+    return Table(dict(support=support.sum().item(), predicted=(tp+fp).sum().item(), **columns),
+                 rows, _COLUMNS)
 
 def _unlabelled_in_words(p):
     "State how high F1 over samples can be if samples have no label"

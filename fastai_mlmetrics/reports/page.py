@@ -38,7 +38,10 @@ def glossary():
 # %% ../../nbs/reports/06_page.ipynb #1b39a1e4
 class _Results:
     "Values that several sections show"
-    def __init__(self, interp, data, comparison, by, k, max_n):
+    def __init__(self,
+        interp, # A `MultiLabelInterpretation`
+        data, comparison, by, k, max_n # As in `to_html`
+    ):
         store_attr()
         self.record = interp.record
         self.report = report(interp)
@@ -49,8 +52,8 @@ class _Results:
         has_positives = interp.true.any(0).numpy()
         n_enough = (self.labels.support>=ENOUGH).sum()
         self.worst = most_mistakes_first(interp.counts, has_positives)[:k]
-        are_few = note(0<n_enough<has_positives.sum(), f", of those with at least {ENOUGH} positives")
-        self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{are_few}"
+        of_those = note(0<n_enough<has_positives.sum(), f", of those with at least {ENOUGH} positives")
+        self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{of_those}"
 
     def plain(self, text):
         "Leave out what the section on the samples says, and write the threshold in words"
@@ -89,17 +92,17 @@ SEEN = { # For each `source` of an interpretation, what it means for the scores
 
 _PACKAGES = fastai_mlmetrics,fastai,torch
 
-def _data(p):
+def _data(results):
     "State what was validated, and the versions of the packages"
-    interp = p.interp
+    interp = results.interp
     known = note(not interp.valid.all(), ' known')
     groups = interp.predictions.groups
     sampling = interp.predictions.sampling
     facts = {
-        'data set': p.data,
-        'samples': f"{len(interp.preds):,}, {p.record.labelled:,} of them with a{known} label",
+        'data set': results.data,
+        'samples': f"{len(interp.preds):,}, {results.record.labelled:,} of them with a{known} label",
         'independence': "Samples are taken as independent." if groups is None else sampling,
-        'labels': f'{p.record.n_labels:,}',
+        'labels': f'{results.record.n_labels:,}',
         'threshold': interp.rule.text if interp.scored else 'none: the predictions are binary',
         'ignored targets': note(known, f'{1-interp.valid.double().mean():.1%}'),
         'seen before?': SEEN[interp.source],
@@ -118,84 +121,96 @@ def opening(
     required = note(interp.required, f" Required of the threshold: {interp.required}.")
     return f"{precision}, and {percent(tp/(tp+fn))} of the true ones are found.{required}"
 
-def _verdict(p):
+def _verdict(results):
     "Say how good the model is; numbers and what helps are folded"
-    yield 'finding',f"{finding(p.record)}."
-    yield 'folded',("Numbers, and what helps", 'box', describe(p.record).html)
+    yield 'finding',f"{finding(results.record)}."
+    yield 'folded',("Numbers, and what helps", 'box', describe(results.record).html)
 
 # %% ../../nbs/reports/06_page.ipynb #11b04ccf
-def _accuracy(p):
+def _accuracy(results):
     "Show the accuracy report"
-    table = report_of(p.interp.predictions)
+    table = report_of(results.interp.predictions)
     yield 'text',table.attrs['sentences'].get('f1_micro')
     yield 'table',table
 
-def _comparison(p):
+def _comparison(results):
     "Show the paired differences between models, if they were passed"
-    if p.comparison is None: return
-    for line in p.plain(p.comparison.reading).splitlines(): yield 'text',line
-    for name,table in p.comparison.parts.items():
-        if len(p.comparison.parts)>1: yield 'heading',as_shown(name)
+    if results.comparison is None: return
+    for line in results.plain(results.comparison.reading).splitlines(): yield 'text',line
+    for name,table in results.comparison.parts.items():
+        if len(results.comparison.parts)>1: yield 'heading',as_shown(name)
         yield 'table',table
-    yield _plot("Differences with their intervals. Grey ones may be chance.", p.comparison.plot)
+    yield _plot("Differences with their intervals. Grey ones may be chance.", results.comparison.plot)
 
-def _slices(p):
+def _slices(results):
     "Compare the samples of each slice with all others, if `by` was passed"
-    if p.by is None: return
-    slices = slices_of(p.interp, p.by)
-    yield 'text',p.plain(slices.reading)
+    if results.by is None: return
+    slices = slices_of(results.interp, results.by)
+    yield 'text',results.plain(slices.reading)
     yield 'table',slices[['samples','value','difference','difference_low','difference_high','result']]
     if len(slices.labels): yield 'table',slices.labels
     yield _plot("Differences with their intervals. Grey ones may be chance.", slices.plot)
 
-def _labels(p):
+def _labels(results):
     "Show the table of labels, and name those with the lowest F1"
-    yield 'text',p.plain(p.report.reading)
-    yield 'labels',(p.labels,p.averages)
+    yield 'text',results.plain(results.report.reading)
+    yield 'labels',(results.labels,results.averages)
 
 # %% ../../nbs/reports/06_page.ipynb #159246cf
-def _slider_thresholds(scores, probs, marks):
-    "Return a slider's thresholds: even steps over `scores` or their logits, and `marks`"
+def _slider_thresholds(
+    scores, # Scores of true labels, whose range the slider has
+    probs:bool, # Whether they are probabilities
+    marks:dict # Further thresholds, by name
+): # Ascending; about 200
+    "Return a slider's thresholds: even steps over scores, or over the logits of probabilities"
+    # Logits of 0 and 1 are infinite, and margins may be, too: steps need finite ends
     x = logit(np.clip(scores.astype(float), 1e-7, 1-1e-7)) if probs else scores[np.isfinite(scores)]
-    margin = 0.04*np.ptp(x) or 0.5
+    margin = 0.04*np.ptp(x) or 0.5 # All scores may be the same
     x = np.linspace(x.min()-margin, x.max()+margin, 200)
     thresh = expit(x) if probs else x
     # In as few digits as tell neighbours apart, so that they can be typed elsewhere
     digits = -np.floor(np.log10(np.gradient(thresh)+1e-9)).astype(int)
     return np.unique([*map(round, thresh.tolist(), digits.tolist()), *marks.values()])
 
-def _slider(p, probs, marks, start):
-    "Return the block of a slider with the initial threshold `start`"
-    interp = p.interp
-    thresh = _slider_thresholds(interp.preds[interp.true].numpy(), probs, marks)
-    def between(scores): # Counts between ascending thresholds, first those below all
+def _slider(
+    results, # `_Results`
+    probs:bool, # Whether scores are probabilities
+    marks:dict, # Thresholds at which the slider should stop, by name
+    start:float # Initial threshold, one of the marks if there are any
+)->tuple: # Block: its kind, and what the script of `page.html` reads
+    "Return the block of a slider"
+    interp = results.interp
+    thresh = _slider_thresholds(interp.preds[interp.true].numpy(), probs, marks) # Ascending
+    def between(scores): # K+1 numbers for K thresholds: below all, between the first two, above all
         places = np.searchsorted(thresh.astype(scores.dtype), scores)
         return np.bincount(places, minlength=len(thresh)+1).tolist()
-    # To each list of counts between thresholds, the script expects one more: the count in use
-    columns = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid))
+    # The script sums them up to counts above each threshold. The last number of a list, which it
+    # shows beside them, is the count at the thresholds in use
+    columns = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid)) # C rows of N values
     tp_in_use,fp_in_use,*_ = interp.counts.tolist()
     labels = [dict(name=as_shown(name), tp=[*between(scores[true]), tp],
                    fp=[*between(scores[valid & ~true]), fp])
               for name,scores,true,valid,tp,fp in zip(interp.vocab, *columns, tp_in_use, fp_in_use)]
-    # A sample gets a label if its highest score is above the threshold
+    # `covered`: a labelled sample gets a prediction if its highest score is above the threshold
     labelled = interp.true.any(1)
     highest = interp.preds.where(interp.valid, -math.inf)[labelled].amax(1).numpy()
-    return 'slider',dict(thresh=thresh.tolist(), labels=labels, samples=p.record.samples,
+    return 'slider',dict(thresh=thresh.tolist(), labels=labels, samples=results.record.samples,
                          start=np.searchsorted(thresh, start).item(),
-                         covered=[*between(highest), p.record.labelled-p.record.missed])
+                         covered=[*between(highest), results.record.labelled-results.record.missed])
 
 # %% ../../nbs/reports/06_page.ipynb #4fbadbcd
-def _thresholds(p):
+def _thresholds(results):
     "Show what other thresholds would give: in a sentence, a plot and a slider"
-    interp = p.interp
+    interp = results.interp
+    # Without a finite score of a true label, there is no threshold to move
     if not interp.scored or not interp.preds[interp.true].isfinite().any(): return
     without = note(interp.rule.limits, f' without {interp.rule.limits}')
-    finding = thresh_finding(p.record, without)
-    if finding: yield 'finding',finding
-    if p.record.other_data:
+    would_help = thresh_finding(results.record, without)
+    if would_help: yield 'finding',would_help
+    if results.record.other_data:
         yield 'text',"Choose a threshold on the validation set, not on these samples."
     # The plot and the slider mark the best threshold, and those in use; the slider starts at the first
-    best = p.record.suggested_thresh
+    best = results.record.suggested_thresh # None: no threshold predicts a positive
     marks = {} if best is None else dict(best=best)
     if not interp.rule.is_top_k:
         low = min(L(interp.thresh))
@@ -207,75 +222,78 @@ def _thresholds(p):
                 "micro F1 of those that predict at most twice as many labels as are true.",
                 plot_thresh_curve, F1ScoreMulti(average='micro', sigmoid=False, name='f1_micro'),
                 table, marks, figsize=(4.8,3.2))
-    yield _slider(p, table.probs, marks, start)
+    yield _slider(results, table.probs, marks, start)
 
-def _curves(p):
+def _curves(results):
     "Plot precision against recall of the labels with the most mistakes"
-    if not p.interp.scored or not with_curve(p.interp.counts).any(): return
-    yield _plot(f"Curves of {p.which}. A dot is at the threshold in use.",
-                plot_precision_recall, p.interp, k=p.k, figsize=(5.6,3.4))
+    if not results.interp.scored or not with_curve(results.interp.counts).any(): return
+    yield _plot(f"Curves of {results.which}. A dot is at the threshold in use.",
+                plot_precision_recall, results.interp, k=results.k, figsize=(5.6,3.4))
 
-def _calibration(p):
+def _calibration(results):
     "Compare scores with the share of labels that is true"
-    if math.isnan(p.averages.ece['micro avg']): return
+    if math.isnan(results.averages.ece['micro avg']): return
     yield _plot("On the diagonal, scores are probabilities. Above it, scores are too low; below it, "
-                "too high.", plot_calibration, p.interp)
+                "too high.", plot_calibration, results.interp)
 
 # %% ../../nbs/reports/06_page.ipynb #a7389e96
-def _confusions(p):
+def _confusions(results):
     "Show pairs of labels of which one is missed where the other is wrongly predicted"
-    if len(p.interp.vocab)==1: return
-    pairs = most_confused(p.interp, k=None)
+    if len(results.interp.vocab)==1: return
+    pairs = most_confused(results.interp, k=None)
     if not len(pairs):
         yield 'finding',pairs.reading
         return
     missed,predicted,n = pairs.iloc[0]
     yield 'finding',(f"Most often, {as_shown(missed)} is missed and {as_shown(predicted)} wrongly "
-                     f"predicted: in {n:,} of {len(p.interp.preds):,} samples.")
+                     f"predicted: in {n:,} of {len(results.interp.preds):,} samples.")
     yield 'table',pairs[:10].set_index('missed')
     yield _plot("Samples in which the label of the row is missed and the label of the column is "
                 "wrongly predicted; labels in most confusions come first.",
-                plot_label_confusion, p.interp)
+                plot_label_confusion, results.interp)
 
 def _item_last(table):
     "Move the items behind the columns that a narrow screen should show"
     return table[sorted(table, key=lambda name: name=='item')]
 
-def _samples(p):
+def _samples(results):
     "Show the most confident mistakes, with their samples"
-    interp = p.interp
-    first = mistakes(interp, max_n=10)
-    if not len(first): return
-    yield 'text',f"{p.plain(first.reading)} The most confident ones come first."
-    yield 'table',_item_last(first)
-    if interp.dl is None and interp.given is None: return # Nothing to show
-    yield 'text',f"Mistakes in {p.which}:"
-    for i,kind in itertools.product(p.worst, ('missed','false')):
-        idxs,scores,title = find_mistakes(interp, i, kind, p.max_n)
+    interp = results.interp
+    # A table of mistakes in any label
+    most_confident = mistakes(interp, max_n=10)
+    if not len(most_confident): return
+    yield 'text',f"{results.plain(most_confident.reading)} The most confident ones come first."
+    yield 'table',_item_last(most_confident)
+    if interp.dl is None and interp.given is None: return # Arrays alone have no samples to show
+    # The samples of each of the worst labels: rows of a table, texts, or images
+    yield 'text',f"Mistakes in {results.which}:"
+    for label,kind in itertools.product(results.worst, ('missed','false')):
+        idxs,scores,title = find_mistakes(interp, label, kind, results.max_n)
         if not len(idxs): continue
+        yield 'heading',results.plain(title)
         inputs = sample_inputs(interp, idxs.tolist())
-        yield 'heading',p.plain(title)
         if isinstance(inputs, pd.DataFrame):
-            yield 'table',_item_last(show(interp, i, kind, p.max_n))
+            yield 'table',_item_last(show(interp, label, kind, results.max_n))
             continue
+        are_texts = isinstance(inputs[0], str)
         rows = zip(inputs, sample_titles(interp, idxs), scores, idxs)
-        yield 'texts' if isinstance(inputs[0], str) else 'samples',[
-            dict(input=truncstr(o, 200) if isinstance(o, str) else _thumbnail(o), title=name,
-                 score=format_cell(score), names=sample_names(interp, sample, 80, i, kind))
+        yield 'texts' if are_texts else 'samples',[
+            dict(input=truncstr(o, 200) if are_texts else _thumbnail(o), title=name,
+                 score=format_cell(score), names=sample_names(interp, sample, 80, label, kind))
             for o,name,score,sample in rows]
 
-def _frequencies(p):
+def _frequencies(results):
     "Show how often labels occur, and how many a sample has"
-    support = p.labels.support.sort_values(kind='stable')
+    support = results.labels.support.sort_values(kind='stable')
     rare = [f'{as_shown(o)} ({n:,})' for o,n in support.items() if n<ENOUGH]
     if rare:
         n = count_of(len(support), 'label')
         yield 'finding',(f"Values are uncertain for {len(rare):,} of {n}, with fewer than {ENOUGH} "
                          f"positives: {some_names(rare, 3)}.")
-    yield _plot("Number of samples by their number of labels.", plot_cardinality, p.interp)
+    yield _plot("Number of samples by their number of labels.", plot_cardinality, results.interp)
 
 # %% ../../nbs/reports/06_page.ipynb #f32ded94
-def _glossary(p):
+def _glossary(results):
     "Define the terms of the page"
     terms = glossary()
     yield 'folded',(f"{len(terms)} terms", 'facts', terms)
@@ -346,15 +364,16 @@ def to_html(self,
                         "pass what compare_models returns")
     names = _chosen(sections, without)
     results = _Results(self, data, comparison, by, check_int('k', k, 1), check_int('max_n', max_n, 1))
-    # Text stays text, which the browser draws, also in scripts that matplotlib's font lacks
+    # In plots, text stays text: the browser draws it, also in scripts that matplotlib's font lacks, of
+    # which matplotlib warns. With a fixed salt, the same results give the same file
     style = plt.style.context(['default', {'svg.fonttype': 'none', 'svg.hashsalt': 'page'}])
     path = Path(path).expanduser()
-    shown = {}
+    shown = {} # Heading and blocks of each section; a block is its kind with its content
     with written_whole(path) as file, style, warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'Glyph')
         for name in progress(names):
             heading,section = SECTIONS[name]
-            blocks = [*section(results)] # None: there is nothing to show
+            blocks = [*section(results)] # A section without anything to show yields none
             if blocks: shown[name] = heading,blocks
         page = _env.get_template('page.html')
         file.write(page.render(title=title, opening=opening(self), data=data, sections=shown))

@@ -90,18 +90,20 @@ def plot_label_confusion(self,
     Cell (i, j) counts samples where label i is a false negative and label j a false positive. As a
     list: `interp.most_confused()`."""
     k = check_int('k', k, 1)
-    counts = count_confusions(self.predictions)
+    counts = count_confusions(self.predictions) # Sparse, C missed labels x C wrongly predicted ones
     if not counts.nnz: return print(most_confused(self).reading)
-    # The rows with the most confusions, and their columns with the most
+    # The missed labels in most confusions, and what is most often predicted instead of them
     rows = _most_frequent(counts.sum(1), k)
     cols = _most_frequent(counts[rows].sum(0), k)
     shown = counts[rows][:,cols].toarray()
+    # The cells; those without a confusion are empty
     ax = new_axes(ax, figsize or (3+0.3*len(cols), 3+0.3*len(rows)))
     ax.imshow(shown, cmap='Blues')
     _write_cells(ax, np.where(shown, shown.astype(str), ''), shown/shown.max())
     def names(idxs): return [plot_name(self.vocab[i]) for i in idxs.tolist()]
     ax.set_xticks(range(len(cols)), names(cols), rotation=90, fontsize=8)
     ax.set_yticks(range(len(rows)), names(rows), fontsize=8)
+    # If `k` leaves labels out, each axis says of how many labels with a confusion it shows some
     def title(outcome, idxs, n): return outcome+note(len(idxs)<n, f', {len(idxs)} of {n:,} labels')
     ax.set_xlabel(title('wrongly predicted', cols, (counts.sum(0)>0).sum()))
     ax.set_ylabel(title('missed', rows, (counts.sum(1)>0).sum()))
@@ -154,28 +156,28 @@ def plot_thresholds(self,
 def plot_thresh_curve(
     m:CountsMetric, # Metric to plot
     table:SearchTable, # Scores and targets; on a stretched axis if they are probabilities
-    marks:dict, # Thresholds to mark, by name
+    marks:dict, # Thresholds to mark, by name: 'best', and those in use
     ax=None, # Axes to plot on; None: a new figure
     figsize:tuple=(6.5,3.2) # Width and height of the new figure in inches
 ):
     "Plot a metric at all thresholds"
-    # The metric at each threshold; nothing is predicted at the first one
+    # The metric at each threshold, from the highest down: the first one predicts nothing
     thresh = table.candidates()
-    all_folds = table.fold_masks()[:1]
+    all_folds = table.fold_masks()[:1] # The first mask; each other one leaves a fold out
     values = table.averaged(m, thresh, all_folds)[0].numpy()
-    # The axis of probabilities is stretched near 0 and 1, which it cannot show
+    # The axis of probabilities is stretched near 0 and 1. It cannot show these themselves
     ax = new_axes(ax, figsize)
     def place(t): return np.clip(t, 1e-7, 1-1e-7) if table.probs else t
     if table.probs:
         ax.set_xscale('logit')
         ax.xaxis.set_major_formatter('{x:g}')
         ax.xaxis.set_minor_formatter('')
-    # The curve, and a line for each mark
-    drawn = np.isfinite(thresh) & ~np.isnan(values) # Margins may be infinite
+    # The curve, and a line for each mark. Where scores are margins, the first threshold is infinite
+    drawn = np.isfinite(thresh) & ~np.isnan(values)
     ax.plot(place(thresh[drawn]), values[drawn])
     ax.axhline(values[0], color='k', ls=':', lw=1, label='predicting nothing')
     for name,t in marks.items():
-        style = dict(color='k', ls='--') if name=='now' else dict(color='tab:red', ls='-')
+        style = dict(color='tab:red', ls='-') if name=='best' else dict(color='k', ls='--') # In use
         ax.axvline(place(t), lw=1.2, label=f'{name}: {t:.3g}', **style)
     ax.set(xlabel='threshold', ylabel=m.name)
     ax.legend(fontsize='small')
@@ -212,27 +214,30 @@ def _curve_labels(interp, labels, k):
 _LINES = plt.cycler(ls=['-','--',':','-.'])*plt.cycler(color=[f'C{i}' for i in range(10)])
 
 def _plot_curves(interp,
-    x, y, # Functions of `tp`, `fp`, `fn` and `tn` that return coordinates
+    x, y, # Functions of `tp`, `fp`, `fn` and `tn`, tensors of any shape, that return coordinates
     metric, # Metric that is the area under the curve
-    name, # Name of this metric, for the legend
+    title, # Title of the legend: what the area is
     labels, k, ax, figsize, # As in the plots
     **line # Style of the lines
 ):
     "Plot a curve of each label, with a dot at the threshold in use; return the axes"
     cols = _curve_labels(interp, labels, k)
-    areas, = rank_labels([metric], interp.predictions)
+    areas, = rank_labels([metric], interp.predictions) # C values
     n_columns = math.ceil(len(cols)/20) # Of the legend
     ax = new_axes(ax, figsize or (4.4+2.4*n_columns, 4))
     for i,style in zip(cols, itertools.cycle(_LINES)):
+        # The curve, 1 x K. At its first step nothing is predicted: there, precision is 0/0, drawn as 1
+        cells = _curve(interp, i).cells
         label = f'{areas[i]:.2f}  {plot_label(interp.vocab[i], 30)}'
-        curve = _curve(interp, i).cells
-        ax.plot(x(*curve)[0], y(*curve)[0].nan_to_num(1), label=label, **style, **line)
+        ax.plot(x(*cells)[0], y(*cells)[0].nan_to_num(1), label=label, **style, **line)
+        # The dot; there is none where precision is 0/0
         now = interp.counts[:,i].double()
         ax.plot(x(*now), y(*now), 'o', color=style['color'], ms=8, mec='w', clip_on=False, zorder=3)
+    # The legend says if further labels have a curve
     n_curves = with_curve(interp.counts).sum()
     if labels is None and len(cols)<n_curves:
-        name += f',\nmost mistakes: {len(cols)} of {n_curves:,}'
-    ax.legend(fontsize=8, title=name, title_fontsize=8, alignment='left', ncols=n_columns,
+        title += f',\nmost mistakes: {len(cols)} of {n_curves:,}'
+    ax.legend(fontsize=8, title=title, title_fontsize=8, alignment='left', ncols=n_columns,
               loc='upper left', bbox_to_anchor=(1,1))
     ax.set(xlim=(-0.01,1.01), ylim=(-0.01,1.01), aspect='equal')
     return ax

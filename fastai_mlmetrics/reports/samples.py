@@ -35,9 +35,10 @@ def samples_at(self, idxs):
         raise ValueError("this interpretation has no inputs to show: it was made of arrays or of "
                          "torch's loader, or a callback changed the number of rows")
     idxs = L(to_builtin(idxs))
+    # Load these samples alone, in one batch, as for validation
     is_table = hasattr(self.dl.dataset, 'ys') # The items of a table are processed already
-    items = _data_items(self, idxs)
-    dl = self.learn.dls.test_dl(items, with_labels=True, process=not is_table, bs=len(idxs))
+    data_items = _data_items(self, idxs)
+    dl = self.learn.dls.test_dl(data_items, with_labels=True, process=not is_table, bs=len(idxs))
     dl = dl.new(get_idxs=partial(range, len(idxs))) # A text loader would sort by length
     inputs = to_detach(next(iter(dl))[:getattr(dl, 'n_inp', 1)])
     targs = TensorMultiCategory(self.true[idxs].float())
@@ -54,6 +55,7 @@ def _file(item, getter):
 def _files_of_items(interp, items):
     "Return the files of a data set's items; None: these are no files"
     rows = (row for _,row in items.iterrows()) if isinstance(items, pd.DataFrame) else items
+    # The first transform of a fastai data set gets the file or the text of an item, as `get_x` does
     tls = getattr(interp.dl.dataset, 'tls', None)
     getter = Pipeline(tls[0].tfms.fs[:1]) if tls else noop
     files = (_file(row, getter) for row in rows)
@@ -70,17 +72,19 @@ def items(self,
 
         interp.items([3, 140])"""
     idxs = L(to_builtin(idxs))
-    if self.dl is None: # Arrays or DataFrames, with or without files
-        is_list = isinstance(self.given, list)
-        files = [_file(self.given[i], noop) for i in idxs] if is_list else [] # Texts are no files
-        if files and None not in files: return pd.Index(files, dtype=object)
+    # Arrays or DataFrames: the files that were passed as `items`, or the names of the rows
+    if self.dl is None:
+        is_list = isinstance(self.given, list) # Otherwise a table of inputs, or None
+        files = [_file(self.given[i], noop) for i in idxs] if is_list else []
+        if files and None not in files: return pd.Index(files, dtype=object) # None: it is a text
         names = self.predictions.index
         return None if names is None else names[[*idxs]]
-    if not (idxs and hasattr(self.dl, 'items')): return None
-    items = _data_items(self, idxs)
-    files = _files_of_items(self, items)
+    # A data loader: the files of its data set's items, or the names of a table's rows
+    if not (idxs and hasattr(self.dl, 'items')): return None # `DataLoader`s of torch have none
+    data_items = _data_items(self, idxs)
+    files = _files_of_items(self, data_items)
     if files is not None: return pd.Index(files, dtype=object)
-    return items.index if isinstance(items, pd.DataFrame) else None
+    return data_items.index if isinstance(data_items, pd.DataFrame) else None
 
 def _add_items(interp, table):
     "Add a first column with the items of the samples that are a table's index, if these have names"
@@ -121,36 +125,43 @@ def sample_inputs(
     idxs # Indices of the samples
 ): # A list of images or of texts, or a DataFrame, without columns if there are no inputs
     "Get the inputs of some samples"
-    # Those that came with arrays
+    # Inputs that came with arrays, as `items`; a table is named by the samples
     given = interp.given
     if isinstance(given, pd.DataFrame): return given.iloc[[*idxs],:_MOST_COLUMNS].set_axis(idxs)
     if given is not None: return [_as_input(given[i]) for i in idxs]
-    # Those of a loader, decoded as it shows them
+    # Inputs of a loader. Arrays without `items`, and torch's loader, have none that can be shown
     dl = interp.dl
     if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
+    # fastai decodes a batch to what `show_batch` would show: a tuple of each sample, or, of a tabular
+    # loader, a table as the first result, and None
     inputs,_,targs,*_ = interp[idxs]
     table,_,decoded = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
-    if decoded is None: # The inputs are rows of a table
+    if decoded is None:
         columns = [*table.cat_names,*table.cont_names][:_MOST_COLUMNS]
         return table.decode().items[columns].set_axis(idxs)
-    shown = decoded.itemgot(0)
+    shown = decoded.itemgot(0) # Of several inputs, the first
     return shown if isinstance(shown[0], TensorImageBase) else [_without_tokens(str(o)) for o in shown]
 
 # %% ../../nbs/reports/05_samples.ipynb #26248604
 _KINDS = 'missed','false'
 
-def _mistakes(interp, kind, cols):
-    "List mistakes, most confident first: sample, column of the label, kind and score"
+def _mistakes(
+    interp, # A `MultiLabelInterpretation`
+    kind, # 'missed', 'false', or None for both
+    cols:list # Columns of the labels
+)->pd.DataFrame: # Columns `sample`, `col` (of the label), `kind`, `score` and `confidence`
+    "List mistakes, most confident first"
     if kind not in (None,*_KINDS):
         raise ValueError(f"kind={kind!r} should be 'missed' (true, not predicted) "
                          "or 'false' (predicted, not true)")
     true = interp.true[:,cols]
-    wrong = true!=interp.predicted[:,cols]
-    samples,places = wrong.nonzero().T
+    wrong = true!=interp.predicted[:,cols] # Samples x `cols`; an ignored target is in neither
+    samples,places = wrong.nonzero().T # Places in `cols`; one of both for each mistake
     missed = true[samples,places]
     label_cols = tensor(cols)[places]
     scores = interp.preds[samples,label_cols]
-    highest = float(is_probs(interp.preds)) # Margins have none: they count from 0
+    # How far a score is on the wrong side: from 1, or from 0 for margins, if the label is missed
+    highest = float(is_probs(interp.preds))
     confidence = torch.where(missed, highest-scores, scores)
     res = pd.DataFrame(dict(sample=samples, col=label_cols, kind=np.where(missed, *_KINDS),
                             score=scores, confidence=confidence))
@@ -214,8 +225,15 @@ def find_mistakes(
 # %% ../../nbs/reports/05_samples.ipynb #bacb6cb8
 _COLORS = dict(missed='#0072b2', false='#d55e00', right='0.3')
 
-def _label_names(interp, i, which, width, first=None, ascending=False):
-    "List the labels `which` of sample `i`: label `first` first, then by score"
+def _label_names(
+    interp, # A `MultiLabelInterpretation`
+    i, # Index of the sample
+    which, # Labels to list, C bools
+    width, # Approximate number of characters
+    first=None, # Index of the label to list first; None: by score
+    ascending=False # Whether the lowest scores come first
+)->str:
+    "List some labels of a sample by score"
     cols = which.nonzero().flatten()
     order = interp.preds[i,cols].argsort(descending=not ascending, stable=True)
     by_score = cols[order].tolist()
@@ -377,6 +395,7 @@ def empty(self)->Table: # A row per sample, most true labels first
 
         interp.empty().head()"""
     idxs = (~self.predicted.any(1) & self.valid_samples).nonzero().flatten()
+    # The top-scoring label whose target is not ignored
     scores,nearest = self.preds[idxs].where(self.valid[idxs], -math.inf).max(1)
     names = [_label_names(self, i, self.true[i], 60) for i in idxs]
     res = Table(dict(true=names, n_true=self.true[idxs].sum(1),

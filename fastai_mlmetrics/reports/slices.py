@@ -190,15 +190,20 @@ def _design_effects(
     return (torch.stack([_design_effect(o, correlation) for o in inside]),
             torch.stack([_design_effect(size-o, correlation) for o in inside]))
 
-def _fisher(share, n, other_share, other_n):
-    "Compare shares by Fisher's exact test: p-values, and the lowest ones that these numbers allow"
+def _fisher(
+    share, # Share of hits in a slice, T numbers, one per test
+    n, # Number of pairs that it is a share of, or of independent ones: then it need not be whole
+    other_share, other_n # The same of all other samples
+)->list: # p-values, and the lowest ones that these numbers allow, T each
+    "Compare shares by Fisher's exact test"
     n,other_n = (np.floor(o+1e-9) for o in (n, other_n))
-    # Of groups, the numbers need not be whole: rounded, shares differ less
+    # The test counts whole hits: rounded towards each other, the shares do not differ more
     def whole(x, up): return np.where(up, np.ceil(x-1e-9), np.floor(x+1e-9))
     k = whole(share*n, share<other_share)
     all_k = k+whole(other_share*other_n, share>=other_share)
     all_n = n+other_n
     count = hypergeom(all_n, all_k, n) # Of the hits that are in the slice by chance
+    # Two-sided: twice the smaller tail. It is lowest for the least and the most hits that are possible
     tails = count.cdf(k),count.sf(k-1)
     ends = count.pmf(np.maximum(0, n+all_k-all_n)),count.pmf(np.minimum(n, all_k))
     return [np.minimum(2*np.minimum(*o), 1) for o in (tails, ends)]
@@ -209,24 +214,34 @@ def _n_tests(lowest, alpha):
     n_possible = np.searchsorted(np.sort(lowest), alpha/n, 'right')
     return n[n_possible<=n][0]
 
-def _p_values(inside, outside, alpha):
-    "Compare shares and numbers, 2 x S x 3 x C each; p-values that hold for all at once"
-    tested = (inside[1]>=1) & (outside[1]>=1) # Known on both sides
+def _p_values(
+    inside, # `_shares` in each slice, 2 x S x 3 x C
+    outside, # `_shares` of all other samples
+    alpha # Probability that any claim is false
+): # S x 3 x C; multiplied by the number of tests, so that they hold for all at once
+    "Test which shares differ"
+    tested = (inside[1]>=1) & (outside[1]>=1) # A share of something on both sides
     p_values = np.ones(tested.shape)
     if tested.any():
         alone,lowest = _fisher(*inside[:,tested], *outside[:,tested])
         p_values[tested] = np.minimum(alone*_n_tests(lowest, alpha), 1)
     return p_values
 
-def _both_sides(p, differences, numbers):
-    "Compute the `_shares` of labels in each slice and outside of it"
-    counts = torch.stack([o.counts for o in differences], 1) # 4 x slices x C
-    # Without a positive, the precision and F1 of a label are 0, however good the model is
+def _both_sides(
+    p, # `Predictions` of all samples
+    differences, # `_Difference` of each slice
+    numbers # Slice of each sample, N numbers from 0
+)->tuple: # `_shares` in each slice, and of all other samples, 2 x S x 3 x C each
+    "Compute recall, precision and Jaccard index of labels in each slice and outside of it"
+    counts = torch.stack([o.counts for o in differences], 1) # 4 x S x C
+    # Without a positive, the precision and F1 of a label are 0, however good the model is. So such
+    # slices count nowhere: their shares are 0/0, and those of the others are without them
     tp,_,fn,_ = counts
     counts = counts*(tp+fn>0)
     inside = _shares(*counts)
     outside = _shares(*(counts.sum(1, keepdim=True)-counts))
-    if p.groups is not None: # Of which the pairs are alike
+    # The pairs of a group are alike, so they tell as much as fewer independent ones
+    if p.groups is not None:
         effect_inside,effect_outside = _design_effects(p, numbers, inside[0])
         inside[1] /= effect_inside
         outside[1] /= effect_outside
@@ -331,6 +346,7 @@ def _unknown_in_words(table):
 def _measure_of(metric):
     "Return a function that computes a metric's `Estimate` of `Predictions`, and its name"
     if isinstance(metric, type) and issubclass(metric, CountsMetric): metric = metric()
+    # A value per label is no single score, and CF1 is no mean over labels: both raise an error
     if isinstance(metric, CountsMetric):
         if metric.average and not isinstance(metric, CF1): return partial(estimate, metric),metric.name
     elif metric in RANKINGS: return lambda p: ranking_estimates(p)[metric],metric

@@ -657,7 +657,9 @@ def test_binary_predictions_have_no_average_precision():
     logits,targs = half_dead()
     preds = targs.int()
     preds[:,3] = 0
-    test_eq(what_remains(judge(preds, targs)), ['it never predicts 1 of 10 labels'])
+    r = judge(preds, targs)
+    test_eq(what_remains(r), ['it never predicts 1 of 10 labels'])
+    assert math.isnan(r.ap_micro) and math.isnan(r.dead[0]['ap'])
 
 @pytest.mark.parametrize('thresh', [0.5,0.599])
 def test_thresholds_per_label_help_a_good_model(thresh):

@@ -264,6 +264,12 @@ def test_small_thresholds_are_legible():
     assert 0.02<at[0]<at[1]-0.05 and at[1]<at[2]-0.2 and at[2]<0.98
     assert len(ax.get_xticks())>=4 and any(t<0.1 for t in ax.get_xticks())
 
+def test_the_best_threshold_does_not_look_like_those_in_use():
+    marks = {'best': 0.3, 'lowest now': 0.1, 'highest now': 0.9}
+    ax = thresh_curve(F1ScoreMulti(average='micro'), SCORES, TARGS, marks)
+    best,*in_use = ((o.get_color(), o.get_linestyle()) for o in ax.lines[-3:])
+    assert best not in in_use and in_use==[('k','--')]*2
+
 def test_curves_are_drawn_of_margins_and_missing_labels():
     ax = thresh_curve(F1ScoreMulti(), LOGITS, TARGS, {'best':0.})
     assert ax.get_xscale()=='linear' and ax.get_xlim()[0]<-1
