@@ -191,7 +191,7 @@ REMEDIES = {'thresholds-per-label': 'Use a threshold per label', 'another-thresh
     'more-samples': 'Collect more samples of these labels',
     'a-label-each': 'Predict at least one label per sample',
     'a-smaller-pos-weight': 'Use a smaller `pos_weight`', 'unfreezing': 'Train all layers',
-    'training': 'Train longer', 'overfits': 'Use fewer epochs, or more data', 'a-better-model': 'Try another model',
+    'training': 'Train longer', 'overfits': 'Use fewer epochs, or more data', 'a-better-model': 'Try another learning rate',
     'a-weighted-loss': 'As a last resort, weight positives in the loss'}
 LOSS_ADVICE = {'loss-diverges': 'Use a lower learning rate', 'network-collapsed': 'Train again in a new Learner',
     'loss-falls': 'Train longer', 'ranking-improves': 'Train longer'}

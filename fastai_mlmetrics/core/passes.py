@@ -76,21 +76,30 @@ def get_dl(
                          "pass dl=learn.dls.test_dl(items, with_labels=True)")
     return dl
 
+def _items_of(data):
+    "Return the items of a loader; None: it has none. A table of items stays as it is"
+    if isinstance(data, pd.DataFrame): return data
+    dataset = getattr(data, 'dataset', None)
+    # Those of a `TabularPandas` are codes and normalised numbers: decode a copy
+    if hasattr(dataset, 'ys'): return dataset.new(dataset.items).decode().items
+    return getattr(data, 'items', getattr(dataset, 'items', None))
+
 def groups_of(
-    dl, # Data loader whose samples have groups
-    groups, # Group of each sample, or the name of a column of the loader's items; None: no groups
+    data, # Data loader whose samples have groups, or a table of its items
+    groups, # Group of each sample, or the name of a column of the items; None: no groups
     argument:str='groups' # Name of the argument, for errors
 ): # Group of each sample, in the order of the items; None: no groups
     "Look up the groups of samples in a column of a loader's items"
-    items = getattr(dl, 'items', getattr(getattr(dl, 'dataset', None), 'items', None))
+    if groups is None: return None
+    items = _items_of(data)
     if not isinstance(groups, str):
-        check_index("groups and the loader's items", groups, items)
+        check_index(f"{argument} and the items", groups, items)
         return groups
     columns = getattr(items, 'columns', [])
     if groups in columns: return items[groups].to_numpy()
     hint = suggestion(groups, columns)
     if not hint: hint = f", which have {some_names([*columns], 6) or 'none'}: pass a value per sample"
-    raise ValueError(f"{argument}={groups!r} is no column of the loader's items{hint}")
+    raise ValueError(f"{argument}={groups!r} is no column of the items{hint}")
 
 # %% ../../nbs/core/07_passes.ipynb #7c1d08b2
 def _parts(o):

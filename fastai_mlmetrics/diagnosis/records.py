@@ -20,7 +20,7 @@ from .verdicts import (
     thresh_helps, why_no_verdict, without_label, constant_beats_zeros)
 from .remedies import (
     continued, matching, matching_rows, REMEDIES, remedies)
-from .boxes import as_warning, BLUE, EXPLAIN, GREEN, RED
+from .boxes import as_warning, BLUE, GREEN, RED
 
 # %% ../../nbs/diagnosis/04_records.ipynb #4f2ec306
 # Fields of the last epoch of a fit, and all fields that only a Learner has, with their defaults
@@ -226,7 +226,7 @@ def describe_unchanged(r):
 
 def describe_frozen(r):
     "Report a fit of the last layers in short, because the other layers are trained next"
-    why = f"only the last layers were trained; {EXPLAIN} says what helps"
+    why = "only the last layers were trained: `fine_tune` goes on with all; after `fit`, unfreeze them"
     return as_warning(_title(r, continued("So far, ", problem(r, _at(r)))), [why], r)
 
 def all_clear(r):

@@ -35,22 +35,22 @@ def _loss_advice(r):
     return first(not_muted(LOSS_ADVICE, r), lambda row: row.applies(r)) if r.loss_trend else None
 
 def _when(r):
-    "Say when the last losses were: not now, if an earlier epoch was loaded"
-    if r.last_epoch==r.epoch: return 'now'
+    "Say when the last losses were: not now, if an earlier epoch was loaded at the end of the fit"
+    if r.phase!='fit' or r.last_epoch==r.epoch: return 'now'
     return f'at epoch {r.last_epoch} (epoch {r.epoch} is loaded)'
 
 def fit_code(learn):
-    "Return the call that trains once more as this fit does, up to the same learning rates"
+    "Return the call that trains twice as long as this fit, up to the same learning rates"
     lrs = [o['lr'] for o in learn.opt.hypers] # Of the first layers to the last ones
     scheduled = [o.scheds for o in learn.cbs if isinstance(o, ParamScheduler)]
     schedule = first(o['lr'] for o in scheduled if 'lr' in o)
     if schedule: lrs = np.atleast_1d(np.max([schedule(i/100) for i in range(101)], 0))
     lr = f'{lrs[-1]:.3g}'
     if lrs[0]!=lrs[-1]: lr = f'slice({lrs[0]:.3g}, {lr})'
-    return f'learn.fit_one_cycle({learn.n_epoch}, {lr})'
+    return f'learn.fit_one_cycle({2*learn.n_epoch}, {lr})'
 
 def _longer(r):
-    "Advise more training, with a call like that of the last fit, if there was one"
+    "Advise more training, with a call like the last fit but twice as long, if there was one"
     return f"Train longer{note(r.fit_code, f', with `{r.fit_code}`')}"
 
 def _training(r):
@@ -191,10 +191,15 @@ def _hardly_learnt(r):
 def _better_model(r):
     "Advise training or another model, and show that no threshold helps"
     # A fit of several epochs has its own advice on training
-    change = "Try another model" if r.loss_trend else f"{_longer(r)}, or try another model"
+    change = f"{_longer(r)}, or try another model"
+    if r.loss_trend: change = "Try another learning rate, as `learn.lr_find()` proposes, or another model"
     thresh = r.suggested_thresh
     best = ''
-    if thresh is None: why = "the scores lie too close together to see whether another threshold helps"
+    if not r.phase and r.ap_micro<0.9*r.random_ap: # Of a Learner, the scores are those of its labels
+        change = "Check the scores"
+        why = "true labels score lower than others, so these may be scores of absence, or of other labels"
+    elif thresh is None:
+        why = "the scores lie too close together to see whether another threshold helps"
     else:
         why = "no other threshold is clearly better"
         if not beats_constant(r.suggested_f1, r.constant_f1):

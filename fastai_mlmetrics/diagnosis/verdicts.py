@@ -98,6 +98,13 @@ def per_label_helps(r):
     f1 = r.per_label_f1
     return (low>0 and gain>=0.02 and is_better(f1, r.f1_micro) and beats_constant(f1, r.constant_f1))
 
+def _beside_constant(r):
+    "Compare micro F1 with that of the same labels for every sample"
+    f1 = f"{r.f1_micro:.3f}"
+    constant = f"{r.constant_f1:.3f}"
+    if f1==constant: return f"with nearly the same micro F1, {f1}"
+    return f"with a micro F1 of {f1} instead of {constant}"
+
 def is_choice(r):
     "Whether labels may be left out on purpose, because thresholds per label are in use"
     return len({*L(r.thresh)})>1 and not per_label_helps(r)
@@ -116,15 +123,13 @@ VERDICTS = [
         lambda r: f"the model predicts no label for {without_label(r)}", about=SAMPLES, flagged=True,
         color='tab:orange', states=('samples-without-prediction',)),
     Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
-        "the model is worse than predicting the same labels for every sample, with a micro F1 of "
-        "{f1_micro:.3f} instead of {constant_f1:.3f}", about=MODEL, flagged=True,
-        color='tab:gray', states=('f1-micro',)),
+        lambda r: "the model is worse than predicting the same labels for every sample, "
+        f"{_beside_constant(r)}", about=MODEL, flagged=True, color='tab:gray', states=('f1-micro',)),
     Row('no-better-than-a-constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
         lambda r: f"the model is {'hardly' if r.f1_micro>r.constant_f1 else 'no'} better than "
-        f"predicting the same labels for every sample, with a micro F1 of {r.f1_micro:.3f} instead of "
-        f"{r.constant_f1:.3f}", about=MODEL, flagged=True,
-        color='tab:brown', states=('f1-micro',)),
+        f"predicting the same labels for every sample, {_beside_constant(r)}",
+        about=MODEL, flagged=True, color='tab:brown', states=('f1-micro',)),
     # At its best threshold, a good model may predict as many labels
     Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),

@@ -204,7 +204,8 @@ def _suggested(
     chosen_row = options.index(chosen)
     shown['advice'] = ['set' if i==chosen_row else '' for i in range(len(shown))]
     shown.attrs['marked'] = [chosen.name]
-    shown.attrs['reading'] = recommendation(objective, chosen, now, vocab)
+    best, = (o for o in options if o.name=='best')
+    shown.attrs['reading'] = recommendation(objective, chosen, now, vocab, best)
     if table.has_samples and chosen.held_out:
         shown.attrs['reading'] += f"\n{said_once(table.p.sampling)}"
     # `set_thresh` needs names for a threshold per label, and to leave other labels as they are

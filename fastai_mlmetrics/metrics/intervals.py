@@ -9,7 +9,8 @@ __all__ = []
 from fastai.basics import *
 from ..core.counts import at_frequencies, frequency_weights
 from ..core.predictions import effective_number, Predictions
-from .formulas import BalancedAccuracyMulti, F1ScoreMulti
+from .formulas import (
+    BalancedAccuracyMulti, F1ScoreMulti, FBetaMulti, JaccardMulti, PrecisionMulti, RecallMulti)
 from .curves import Curve
 from .ranking import (
     APScoreMulti, LRAP, rank_labels, rank_samples, RocAucMulti)
@@ -98,8 +99,7 @@ class _Levels:
     @property
     def curve(self):
         "`Curve` of a single row"
-        tp,fp = (F.pad(torch.from_numpy(o)[None], (1,0)) for o in (self.tp, self.fp))
-        return Curve(tp, fp)
+        return Curve(*(F.pad(torch.from_numpy(o)[None], (1,0)) for o in (self.tp, self.fp)))
 
 def _ap_without(
     level:_Levels, # Levels of a label
@@ -371,12 +371,13 @@ def numbers_by_label(p):
 def _observations(m, numbers, p):
     "Return the number of observations that each label's score depends on, C; None: all samples"
     true,predicted,false = numbers
-    if isinstance(m, APScoreMulti): return true
+    if isinstance(m, (APScoreMulti,RecallMulti)): return true
     # A mean of a share of the positives and one of the negatives. With n = 1/(1/true + 1/false), its
     # variance is that of a share of 2n to 4n: 3n if all negatives and half of the positives are right
     if isinstance(m, (BalancedAccuracyMulti,RocAucMulti)): return 3/(1/true+1/false)
     # F1 is 2 tp / (true + predicted): a share of as many, in which each true positive counts twice
-    n = true+predicted if isinstance(m, F1ScoreMulti) else None
+    n = true+predicted if isinstance(m, (F1ScoreMulti,FBetaMulti,JaccardMulti)) else None
+    if isinstance(m, PrecisionMulti): n = predicted
     if p.frequencies is None: return n
     negative,positive = frequency_weights(torch.stack([false, true]), p.frequencies)
     if n is None: # Kish's effective number of weighted samples

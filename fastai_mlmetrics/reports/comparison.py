@@ -7,18 +7,22 @@ __all__ = ['ModelComparison', 'compare_models']
 
 # %% ../../nbs/reports/02_comparison.ipynb #8edba6b5
 from fastai.basics import *
-from ..core.inputs import as_tensor, as_vocab, columns_of
+from ..core.inputs import as_tensor, as_vocab, columns_of, match_columns
 from ..core.messages import check_kwargs, note, said_once
 from ..core.tables import (
     as_shown, new_axes, plot_name, Table, three_decimals, with_limits)
 from ..core.predictions import Predictions, takes_predictions
-from ..metrics.intervals import interval_table, mean_of_runs, simultaneous_level
+from ..metrics.intervals import (
+    interval_table, mean_of_runs, RANKINGS, simultaneous_level)
 from .accuracy import (
-    in_words, listed, measure, no_intervals_in_words, why_unknown)
+    frequencies_in_words, in_words, listed, measure, NO_VALUE, no_intervals_in_words, why_unknown)
 from dataclasses import replace
 
 # %% ../../nbs/reports/02_comparison.ipynb #5db57fe4
 _DIFFERENCE = ['difference','low','high','spread'] # Last columns; models have the others
+
+_ONE_THRESH = ("At one threshold for all models, a model may be better only because its scores are "
+               "higher or lower: pass the threshold of each, `thresh={'a': 0.3, 'b': 0.4}`.")
 
 class ModelComparison(Table):
     """Table of paired differences between models, with a summary in words as its `reading`
@@ -47,7 +51,10 @@ class ModelComparison(Table):
         texts = [_compared(name, self.columns[0], part) for name,part in self.parts.items()]
         rows = self.index.get_level_values(-1).unique()
         reasons = no_intervals_in_words(self.attrs.get('reasons', {}), rows)
-        exceptions = ' '.join(filter(None, [reasons, self.attrs.get('reading', '')]))
+        depends = ~self.index.get_level_values(-1).isin(RANKINGS) # On the threshold
+        may_be_threshold = self.attrs.get('one_thresh') and (depends & _excludes_0(self)).any()
+        exceptions = ' '.join(filter(None, [note(may_be_threshold, _ONE_THRESH), reasons,
+                                            self.attrs.get('reading', '')]))
         return '\n'.join(filter(None, [*texts, exceptions]))
 
     def plot(self,
@@ -132,10 +139,13 @@ def _measure_model(
     name, # Name of the model, for errors
     runs:list, # Predictions of its trainings
     targs, frequencies, ci, # As in `compare_models`
+    like:pd.DataFrame, # First table of predictions, whose order of columns is that of all; None: none
     kwargs:dict # Further arguments of `Predictions.of`
 )->tuple: # `Predictions` of the last training; `Estimate` by row, of several trainings their mean
     "Check and score the predictions of a model"
     try:
+        if like is not None:
+            runs = [match_columns(o, like) if isinstance(o, pd.DataFrame) else o for o in runs]
         checked = [Predictions.of(o, targs, **kwargs).at_frequencies(frequencies) for o in runs]
         measured = [measure(p, ci) for p in checked]
     except ValueError as e: raise ValueError(f"model {as_shown(name)!r}: {e}") from e
@@ -170,12 +180,13 @@ def _measure_models(
                          "more, since nobody knows how much a single one varies")
     vocab = ifnone(kwargs.get('vocab'), columns_of(targs, *L(runs.values()).concat()))
     is_by_model = _is_by_model(thresh, runs, vocab)
+    like = first(L(runs.values()).concat(), lambda o: isinstance(o, pd.DataFrame))
     predictions = {}
     measured = {}
     for name,of_model in runs.items():
         kwargs['thresh'] = thresh[name] if is_by_model else thresh
         predictions[name],measured[name] = _measure_model(
-            name, of_model, targs, frequencies, ci, kwargs)
+            name, of_model, targs, frequencies, ci, like, kwargs)
     return measured,predictions
 
 _ABOUT = (
@@ -195,11 +206,13 @@ def _described(
     rules = {name: o.rule.describe() if o.scored else 'as binary predictions'
              for name,o in predictions.items()}
     p,*_ = predictions.values() # What else is said is alike for all models
-    texts = [p.which_labels, said_once(p.sampling) if has_interval else '',
+    texts = [frequencies_in_words(p), note(p.frequencies is not None, NO_VALUE),
+             p.which_labels, said_once(p.sampling) if has_interval else '',
              note(ci is None, "Without intervals (ci=None), it is unknown which differences may be "
                   "chance.")]
     return dict(about=_ABOUT.format(rules='; '.join(f'{as_shown(k)} {o}' for k,o in rules.items())),
-                reasons=reasons, reading=' '.join(filter(None, texts)))
+                reasons=reasons, reading=' '.join(filter(None, texts)),
+                one_thresh=p.scored and len({o.rule.thresh for o in predictions.values()})==1)
 
 def _tabulated(
     measured:dict, # By model, the first one first: `Estimate`s by row

@@ -13,7 +13,7 @@ from fastai_mlmetrics.core.tables import (
     as_shown, escape_mathtext, format_cell, label_index, names_within, plot_name, shorten, some_labels,
     Table)
 from ..core.rules import is_probs
-from ..core.passes import groups_of
+from .slices import item_values
 from fastai.vision.core import Image, image2tensor, PILImage
 from fastai.vision.data import get_grid
 from fastai.text.core import TK_REP, TK_WREP, UNK
@@ -186,7 +186,8 @@ def mistakes(self,
     found = _mistakes(self, kind, cols)
     if groups is not None:
         n_items = len(self.preds)//self.rows_per_item # An item may have several samples
-        group_of_sample = group_values(groups_of(self.dl, groups), len(self.preds), range(n_items))
+        values = item_values(self, groups, 'groups')
+        group_of_sample = group_values(values, len(self.preds), range(n_items))
         group = pd.Series(group_of_sample[found['sample']], index=found.index)
         found = found[~group.duplicated()] # The first one of each group
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]

@@ -11,7 +11,7 @@ from ..core.inputs import as_frame, check_index, to_builtin
 from ..core.messages import (
     check_kwargs, count_of, note, said_once, suggestion)
 from ..core.tables import (
-    as_shown, new_axes, plot_name, some_labels, Table, with_limits)
+    as_shown, new_axes, plot_name, some_labels, some_names, Table, with_limits)
 from ..core.predictions import (
     effective_number, FEW_GROUPS, Predictions, takes_predictions)
 from ..core.passes import groups_of
@@ -286,7 +286,8 @@ class SliceComparison(Table):
     @property
     def reading(self):
         "What the slices and their labels mean, in two sentences, and the exceptions that concern them"
-        if 'result' not in self or self.labels is None: return ''
+        is_whole = {'difference','difference_low','difference_high','result'} <= {*self.columns}
+        if not is_whole or self.labels is None: return ''
         of_slices = self.labels.index.droplevel(-1).isin(self.index)
         n_pairs = len(self)*self.attrs['n_labels']
         texts = [_slices_in_words(self), _labels_in_words(self.labels[of_slices], n_pairs),
@@ -310,17 +311,23 @@ class SliceComparison(Table):
         ax.set_xlabel(f'{self.columns.name}, minus that of all other samples')
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0060
+def _differences_in_words(rows):
+    "List slices with their differences"
+    return listed([f"{as_shown(o.Index)} by "
+                   f"{with_limits(o.difference, o.difference_low, o.difference_high)}"
+                   for o in rows.itertuples()], 3)
+
 def _slices_in_words(table):
     "State which slices differ from all other samples"
     name = in_words(table.columns.name)
     by_size = table.sort_values('difference', key=np.abs, ascending=False)
-    parts = []
-    for result in ('lower','higher'):
-        texts = [f"{as_shown(o.Index)} by "
-                 f"{with_limits(o.difference, o.difference_low, o.difference_high)}"
-                 for o in by_size[by_size.result==result].itertuples()]
-        if texts: parts.append(f"{result} in {listed(texts, 3)}")
-    if parts: return f"Compared with all other samples, {name} is {', and '.join(parts)}."
+    rows_of = {result: by_size[by_size.result==result] for result in ('lower','higher')}
+    parts = [f"{result} in {_differences_in_words(rows)}"
+             for result,rows in rows_of.items() if len(rows)]
+    # The other samples of a good slice include a bad one
+    why = note(len(parts)==2, f", perhaps only because these include "
+                              f"{some_names(rows_of['lower'].index[:1])}")
+    if parts: return f"Compared with all other samples, {name} is {', and '.join(parts)}{why}."
     if table.difference_low.notna().any(): return f"Each difference in {name} may be chance."
     return f"No slice has enough samples to compare its {name}."
 
@@ -348,6 +355,10 @@ def _measure_of(metric):
     if isinstance(metric, type) and issubclass(metric, CountsMetric): metric = metric()
     # A value per label is no single score, and CF1 is no mean over labels: both raise an error
     if isinstance(metric, CountsMetric):
+        rule = metric.rule
+        if rule.labels or rule.limits or rule.sample_weight is not None or rule.thresh!=0.5:
+            raise ValueError(f"metric={metric!r}: labels and thresholds are those of the predictions, "
+                             "so pass labels= and thresh= beside them, and no weights and limits")
         if metric.average and not isinstance(metric, CF1): return partial(estimate, metric),metric.name
     elif metric in RANKINGS: return lambda p: ranking_estimates(p)[metric],metric
     elif metric in ROWS: return lambda p: estimate(row_metrics(p)[metric], p),metric
@@ -414,6 +425,18 @@ def _compare_all(
     table.labels.attrs['reading'] = _labels_in_words(table.labels, n_pairs)
     return table
 
+def item_values(
+    interp, # A `MultiLabelInterpretation`
+    values, # Name of a column of the items, or a value of each item
+    argument:str # Name of the argument, for errors
+): # Value of each item, in the order of the items
+    "Look up values of items, such as the hospital of each image"
+    p = interp.predictions
+    if interp.dl is None and not isinstance(values, str):
+        rows = ifnone(p.index, pd.RangeIndex(len(p.preds)))
+        check_index(f'{argument} and the predictions', values, pd.DataFrame(index=rows))
+    return groups_of(ifnone(interp.dl, interp.given), values, argument)
+
 def slices_of(self,
     by, # Name of a column of the loader's items, several names, or a value per sample
     metric='f1_micro', # Row of `accuracy_report`, or a metric with an average
@@ -424,9 +447,8 @@ def slices_of(self,
     n_items = len(p.preds)//self.rows_per_item
     is_list = isinstance(by, (list,tuple,L)) and len(by)<n_items
     if isinstance(by, str) or is_list and all(isinstance(o, str) for o in by):
-        by = pd.DataFrame({name: groups_of(self.dl, name, 'by') for name in L(by)})
-    elif p.index is not None: check_index('by and the predictions', by, pd.DataFrame(index=p.index))
-    return _compare_all(p, by, n_items, metric, ci)
+        by = pd.DataFrame({name: item_values(self, name, 'by') for name in L(by)})
+    return _compare_all(p, item_values(self, by, 'by'), n_items, metric, ci)
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0080
 @takes_predictions()

@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/thresholds/03_choosing.ipynb #8d70cbc1
 from fastai.basics import *
 from ..core.messages import count_of, note
-from ..core.tables import some_names, Table, with_limits
+from ..core.tables import some_labels, some_names, Table, with_limits
 from ..core.rules import as_thresh, thresh_text, ThresholdRule
 from ..core.counts import at_frequencies, ENOUGH
 from ..metrics.baselines import constant_score
@@ -119,7 +119,9 @@ def missed(
         is_kept = constraint.is_kept(value, constraint.least-margin)
         return [] if is_kept else [f"{name} is {value:.3f}"]
     values = constraint.m.values(*outcome.cells).tolist()
+    # With a confidence, a value that reaches the minimum here may still be chance
     return [f"{name} of {vocab[i]} is {values[i]:.3f}"
+            f"{note(constraint.is_kept(values[i], least-margin), ', perhaps by chance')}"
             for i,least in constraint.least_by_label.items()
             if _misses(constraint, option, i, values[i], least-margin)]
 
@@ -211,6 +213,14 @@ def _what_it_gains(objective, chosen, now):
     by = with_limits(change.value, low, high, ci=0.95)
     return f"{text}, {by} more than with {in_use}{note(low<=0, '; this may be chance')}."
 
+def _one_is_better(objective, chosen, best):
+    "State that the global threshold scores higher than thresholds per label that were asked for"
+    if best is None or best is chosen or not best.held_out: return ''
+    score = best.held_out.score(objective.m)
+    more = objective.sign*(score-chosen.held_out.score(objective.m))
+    return note(more>=0.0005, f" One threshold for all labels, {thresh_text(best.value)}, scores more: "
+                              f"{score:.3f} held out.")
+
 def _what_it_keeps(objective, chosen, now, vocab):
     "State whether the chosen threshold keeps the required minimum, and what else to expect"
     text = not_kept(objective, chosen, vocab)
@@ -221,15 +231,19 @@ def _what_it_keeps(objective, chosen, now, vocab):
     expects = expectation(objective, chosen, now)
     _,_,fn,tn = chosen.fit.cells
     n_all = (fn+tn==0).sum().item()
+    always = [vocab[i] for i,why in enumerate(chosen.fallback) if why.startswith('always predicted')]
     everything = note(n_all>chosen.table.c/4, f", because {n_all} of "
                       f"{count_of(chosen.table.c, 'label')} are predicted for every sample")
+    if always: everything = (f". {some_labels(always, 3)} can only be promised by predicting it for "
+                             "every sample, because there are too few positives")
     return f"{text} {expects[0].upper()}{expects[1:]}{everything}."
 
 def recommendation(
     objective:Objective, # Metric that the thresholds are scored by
     chosen:Tuned, # Thresholds to set
     now:InUse, # Threshold in use; None: there is none
-    vocab:L # C names
+    vocab:L, # C names
+    best:Tuned=None # Global threshold, to compare thresholds per label with; None: there is none
 )->str: # At most two sentences
     "Say what the chosen thresholds are expected to do on new samples, the most important thing first"
     if objective.constraint: return _what_it_keeps(objective, chosen, now, vocab)
@@ -237,7 +251,7 @@ def recommendation(
     if not chosen.held_out:
         return (f"`{chosen.name}` is recommended; its score is that of the samples it was tuned on, "
                 f"so expect less on new ones. {never}").strip()
-    gains = _what_it_gains(objective, chosen, now)
+    gains = _what_it_gains(objective, chosen, now) + _one_is_better(objective, chosen, best)
     constant = _constant_score(objective, chosen.table)
     is_better = objective.sign*(chosen.held_out.score(objective.m)-constant)>1e-9
     if is_better: return f"{gains} {never}".strip()

@@ -184,7 +184,7 @@ def test_where_the_column_of_groups_is():
     for items,name,hint in ((items,'patent',r"did you mean 'patient'\?"), (items,'x','which have patient, fold: pass'),
                             (pd.DataFrame([[1]*7]),'x','which have 0, 1, 2, 3, 4, 5 and 1 more: pass'),
                             ([1,2],'x','which have none: pass a value per sample')):
-        with pytest.raises(ValueError, match=f"groups={name!r} is no column of the loader's items.*{hint}"):
+        with pytest.raises(ValueError, match=f"groups={name!r} is no column of the items.*{hint}"):
             groups_of(SimpleNamespace(items=items), name)
 
 def test_probabilities_are_those_of_an_activation():

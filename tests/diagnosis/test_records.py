@@ -3,7 +3,7 @@ import contextlib, io, itertools, pickle, sklearn.metrics as skm
 from copy import copy, deepcopy
 from helpers import *
 from fastai_mlmetrics.diagnosis.records import add_trend
-from fastai_mlmetrics.diagnosis.verdicts import beats_constant
+from fastai_mlmetrics.diagnosis.verdicts import add_verdict, beats_constant
 from fastai_mlmetrics.diagnosis.remedies import remedies
 from fastai_mlmetrics.diagnosis.records import describe, FACTS, in_numbers, Record, what_remains
 from six_labels import SCORES, TARGS
@@ -110,7 +110,7 @@ def test_what_the_loss_points_to():
         learn = make_learner(*COLLAPSED, multilabel_metrics(), cbs=[ZeroLabelsCallback(), Falling(losses)])
         with pytest.warns(ZeroLabelsWarning) as caught, learn.no_logging(): learn.fit(3, 0.)
         text = one_line(caught[0].message)
-        longer = 'Train longer, with `learn.fit_one_cycle(3, 0)`: the validation loss is still falling, 0.4 now'
+        longer = 'Train longer, with `learn.fit_one_cycle(6, 0)`: the validation loss is still falling, 0.4 now'
         assert (longer in text)==falls
         assert 'learning rate' not in text and ('validation loss' in text)==falls
 
@@ -234,6 +234,20 @@ def test_no_threshold_to_suggest():
     r = judge(torch.full((100,5), 0.1), (torch.arange(500).view(100,5)%4==0).long())
     assert r.suggested_thresh is None
     assert 'the scores lie too close together to see whether another threshold helps' in one_line(r)
+
+def test_scores_that_rank_backwards_are_told():
+    "Strongly or weakly, such as those of absence"
+    rng = np.random.default_rng(0)
+    targs = rng.random((500,4))<(0.3,0.2,0.1,0.1)
+    for strength in (2, 6):
+        logits = strength*targs+rng.normal(size=targs.shape)-strength/2
+        assert 'these may be scores of absence' in one_line(judge(-logits, targs.astype(int), sigmoid=True))
+        assert 'of absence' not in one_line(judge(logits-2, targs.astype(int), sigmoid=True))
+
+def test_equal_numbers_are_called_so():
+    r = judged()
+    r.update(f1_micro=0.3781, constant_f1=0.3784, pred_per_sample=1., true_per_sample=1., missed_rate=0.)
+    assert 'with nearly the same micro F1, 0.378' in repr(add_verdict(r))
 
 def test_a_masked_loss_is_not_replaced():
     logits,targs = COLLAPSED[0],COLLAPSED[1].clone()

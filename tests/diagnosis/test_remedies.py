@@ -146,7 +146,7 @@ def more_training():
     learn = learner(layers=(50,))
     before = fit(learn, 4, 1e-3)
     text = loss_advice(before, 'loss-falls')
-    assert 'Train longer, with `learn.fit_one_cycle(4, 0.001)`: the validation loss is still falling' in text
+    assert 'Train longer, with `learn.fit_one_cycle(8, 0.001)`: the validation loss is still falling' in text
     after,n = before,0
     while 'training' in after.remedies and n<30:
         follow(learn, text)
@@ -181,7 +181,7 @@ def better_model():
     learn = learner(layers=(50,))
     before = fit(learn, 1, 1e-3)
     text = advice(before, 'a-better-model')
-    assert 'Train longer, with `learn.fit_one_cycle(1, 0.001)`, or try another model' in text
+    assert 'Train longer, with `learn.fit_one_cycle(2, 0.001)`, or try another model' in text
     after = fit(learn, 20, 1e-3)
     follow(learn, advice(after, 'another-threshold'))
     assert validated(learn).f1_micro>before.f1_micro+0.1
@@ -298,23 +298,25 @@ def test_the_trend_of_a_fit_holds_for_a_validation_of_its_weights():
     learn = learner(layers=(50,))
     before = fit(learn, 4, 1e-3)
     assert before.loss_trend=='falls' and validated(learn).remedies[0]=='training'
-    call = 'learn.fit_one_cycle(4, 0.001)'
+    call = 'learn.fit_one_cycle(8, 0.001)'
     assert validated(learn).fit_code==learn.zero_labels.explain().fit_code==call
+    assert 'still falling' in repr(validated(learn)) and 'is loaded' not in repr(validated(learn))
     with torch.no_grad(): learn.model[-1].bias += 1
     assert not validated(learn).loss_trend
 
 @pytest.mark.parametrize('train,call', [
-    (lambda o: o.fine_tune(2, 2e-2), 'learn.fit_one_cycle(2, slice(0.0001, 0.01))'),
-    (lambda o: o.fit_one_cycle(2, slice(1e-3)), 'learn.fit_one_cycle(2, slice(0.0001, 0.001))'),
-    (lambda o: o.fit_flat_cos(3, 1e-3), 'learn.fit_one_cycle(3, 0.001)'),
-    (lambda o: o.fit(3, 1e-3, cbs=ParamScheduler({'lr': SchedCos(3e-3, 1e-5)})), 'learn.fit_one_cycle(3, 0.003)')])
-def test_training_longer_is_the_same_call_again(train, call):
+    (lambda o: o.fine_tune(2, 2e-2), 'learn.fit_one_cycle(4, slice(0.0001, 0.01))'),
+    (lambda o: o.fit_one_cycle(2, slice(1e-3)), 'learn.fit_one_cycle(4, slice(0.0001, 0.001))'),
+    (lambda o: o.fit_flat_cos(3, 1e-3), 'learn.fit_one_cycle(6, 0.001)'),
+    (lambda o: o.fit(3, 1e-3, cbs=ParamScheduler({'lr': SchedCos(3e-3, 1e-5)})), 'learn.fit_one_cycle(6, 0.003)')])
+def test_training_longer_is_twice_as_long(train, call):
     learn = learner(layers=(50,))
     with warnings_as('ignore'), learn.no_logging(): train(learn)
     r = learn.zero_labels.records[-1]
     assert r.fit_code==call
+    n,rest = re.fullmatch(r'(learn.fit_one_cycle\()(\d+)(.*)', call).groups()[1:]
     follow(learn, f'`{call}`')
-    assert learn.zero_labels.records[-1].fit_code==call
+    assert learn.zero_labels.records[-1].fit_code==f'learn.fit_one_cycle({2*int(n)}{rest}'
 
 def test_no_advice_takes_back_what_was_followed():
     "Nor repeats it: of thresholds and of one label per sample, in 96 states"

@@ -719,7 +719,7 @@ def test_groups_are_a_column_of_the_items_or_an_array(digits_dls):
         assert repr(in_bins[0])==repr(in_bins[1])
         assert repr(in_bins[0])!=repr(learn.thresh_find(bins=1024, show_plot=False))
         for f in (learn.accuracy_report, learn.thresh_find, partial(MultiLabelInterpretation.from_learner, learn)):
-            with pytest.raises(ValueError, match="'writr' is no column of the loader's items: did you mean 'writer'"):
+            with pytest.raises(ValueError, match="'writr' is no column of the items: did you mean 'writer'"):
                 f(groups='writr')
     finally: items.drop(columns='writer', inplace=True)
 

@@ -328,7 +328,7 @@ def test_columns_of_a_loader_s_items():
     found = interp.compare_slices(by='site')
     assert found.index.name=='site' and found.value.tolist()==expected.value.tolist() and len(found)==3
     assert interp.compare_slices(['site','sex'], metric='f1_macro').index.names==['site','sex']
-    with pytest.raises(ValueError, match="by='sit' is no column of the loader's items: did you mean 'site'"):
+    with pytest.raises(ValueError, match="by='sit' is no column of the items: did you mean 'site'"):
         interp.compare_slices('sit')
 
 # What is said comes true; the notebook has more of it
