@@ -207,12 +207,13 @@ def _tabulated(
     level:float # Confidence level of each interval
 )->ModelComparison: # Of three models or more, the rows are pairs of model and row
     "Tabulate each model's scores beside the first one's, with their differences; join the tables"
+    def values(name, rows): return [measured[name][row].value for row in rows]
     base,*others = measured
     tables = {}
     for name in others:
         rows = differences[name]
-        scores = {o: [measured[o][row].value for row in rows] for o in (base,name)}
-        tables[name] = ModelComparison(scores, rows).join(_difference_table(rows, level))
+        scores = ModelComparison({base: values(base, rows), name: values(name, rows)}, rows)
+        tables[name] = scores.join(_difference_table(rows, level))
     if len(others)==1: return tables[others[0]]
     columns = tables[others[0]].columns.intersection(_DIFFERENCE) # Alike in all tables
     return pd.concat(tables, names=['model',None])[[*measured,*columns]]
