@@ -54,7 +54,7 @@ def compare_thresholds(
     # Each fold is scored at the thresholds that were tuned on the other folds
     objective = Objective('f1', 'micro', per_label=True)
     best_global,per_label = (tuned.held_out for tuned in objective.tune(table))
-    if not (best_global and per_label): return res # Without one of the folds, none was found
+    if not (best_global and per_label): return res # None found without one of the folds
     f1 = objective.m
     def gain_of(a, b): # Of `a` over `b`
         change = gain(f1, a, b)
@@ -176,7 +176,7 @@ class ValidationStats:
         if read is None: return None
         counts,checks = read # Counts of each label, 4 x C, and the six numbers of `value_checks`
         if not counts.any(): return None
-        # Raises for wrong targets; warns of NaN predictions, with which no metric has a value
+        # Raises for wrong targets; warns of NaN predictions, which have no metrics
         defined = self.per_label.check_input(checks)
         scored = self.per_label.scored and defined # Binary predictions rank nothing
         names = label_names(vocab, counts.shape[1])

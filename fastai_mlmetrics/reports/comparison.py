@@ -59,7 +59,7 @@ class ModelComparison(Table):
         rows = [*dict.fromkeys(row for part in parts.values() for row in part.index)]
         ax = new_axes(ax, figsize or (6.5, 0.8+len(rows)*(0.12+0.13*len(parts))))
         for i,(name,part) in enumerate(parts.items()):
-            shift = 0.6*((i+0.5)/len(parts)-0.5) # So that models do not cover each other in a row
+            shift = 0.6*((i+0.5)/len(parts)-0.5) # So that no model covers another one
             y = [rows.index(row)+shift for row in part.index]
             color = f'C{i%10}'
             colors = [color if significant else 'darkgrey' for significant in _excludes_0(part)]
@@ -96,7 +96,7 @@ def _compared(
     table = table.dropna(subset='difference')
     if not len(table): return f"{name} and {base} cannot be compared: some predictions are NaN."
     if (table.difference==0).all(): return f"{name} and {base} have the same scores."
-    if table.low.isna().all(): return '' # Without intervals, nothing is known of the differences
+    if table.low.isna().all(): return '' # Without intervals, they may all be chance
     significant = {'better': table[table.low>0], 'worse': table[table.high<0]}
     sentences = [f"{name} is {word} than {base} in {_rows_in_words(rows)}."
                  for word,rows in significant.items() if len(rows)]
