@@ -241,7 +241,8 @@ def after_epoch(self:ZeroLabelsCallback):
     self._warn_of_pitfalls(r.pitfalls, r)
     if self._standalone: return
     if getattr(self.saver, 'new_best', False): self.best_record = r
-    # Bad validations in a row without learning, and good ones; one without judgement ends both
+    # Count bad validations in a row without learning, and good ones in a row. One that cannot
+    # be judged ends both
     fit = self._fit
     fit.n_flagged = fit.n_flagged+1 if r.flagged and not r.learns else 0
     fit.n_healthy = 0 if problem(r) or why_no_verdict(r) else fit.n_healthy+1
