@@ -241,11 +241,12 @@ def after_epoch(self:ZeroLabelsCallback):
     self._warn_of_pitfalls(r.pitfalls, r)
     if self._standalone: return
     if getattr(self.saver, 'new_best', False): self.best_record = r
-    # Bad validations in a row without learning, and good ones. One that cannot be judged ends both
+    # Count bad validations in a row without learning, and good ones in a row. One that cannot
+    # be judged ends both
     fit = self._fit
     fit.n_flagged = fit.n_flagged+1 if r.flagged and not r.learns else 0
     fit.n_healthy = 0 if problem(r) or why_no_verdict(r) else fit.n_healthy+1
-    # Act, once in a row, on the last of `patience` bad ones; in the last epoch, `after_fit` does
+    # Act on bad ones, once in a row; in the last epoch, `after_fit` does
     if fit.n_flagged==self.patience and r.epoch<self.n_epoch-1:
         r.stopped = self.on_flag=='stop'
         # `after_fit` raises the error, when logger and progress bar are done
@@ -435,7 +436,7 @@ def plot(self:ZeroLabelsCallback,
     axs[1].plot(df.empty_rate, 'o-', label='empty_rate')
     axs[1].plot(df.f1_micro, 'o-', label='f1_micro')
     axs[1].set_ylim(-0.03, 1.03)
-    # Shade the validations with a problem; the legend below both axes names each problem once
+    # Shade the validations with a problem; a legend below both axes names the problems
     spans = {} # Name of a problem -> one of its shaded areas
     problems = [diagnosis(r) for r in records] # `Row`s of `VERDICTS`; None: nothing is wrong
     style = dict(ncols=3, frameon=False, fontsize='small')

@@ -266,9 +266,14 @@ def _two_thresholds(
     code = _one_for_all(r, learn, others, rule) if len(found)==1 else ''
     return text + note(code, f": {code} sets one for all")
 
-def _one_for_all(r, learn, others, rule):
-    "Return the call that gives metrics and loss function one threshold; '' if none would"
-    _,thresh = others[0] # All have this one
+def _one_for_all(
+    r, # `Record` of a validation
+    learn, # Learner with the metrics
+    others:list, # Pairs of a metric and its threshold, which is the same for all of these
+    rule # `ThresholdRule` of the loss function, with another threshold
+)->str: # '' if no call would
+    "Return the call that gives metrics and loss function one threshold"
+    _,thresh = others[0]
     if not isinstance(thresh, float): return ''
     # A threshold other than the default was chosen, so it stays
     if thresh==0.5: thresh = rule.thresh

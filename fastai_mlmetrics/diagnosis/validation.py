@@ -54,7 +54,7 @@ def compare_thresholds(
     # Each fold is scored at the thresholds that were tuned on the other folds
     objective = Objective('f1', 'micro', per_label=True)
     best_global,per_label = (tuned.held_out for tuned in objective.tune(table))
-    if not (best_global and per_label): return res # Without one of the folds, none was found
+    if not (best_global and per_label): return res # None found without one of the folds
     f1 = objective.m
     def gain_of(a, b): # Of `a` over `b`
         change = gain(f1, a, b)
@@ -79,15 +79,17 @@ class _SampleCounts(NamedTuple):
 
 def _label_each(batch):
     "Count the true and false positives of each sample as with `min_labels=1`"
-    tp,fp,*_ = batch.counts[1]
-    # Binary predictions have no highest score. Some labels may not include the top-scoring one
+    tp,fp,*_ = batch.counts[1] # Of each sample, N numbers each
+    # Nothing to add: binary predictions have no highest score, and if only some labels are scored,
+    # the top-scoring one may be another
     if not batch.scored or batch.columns is not None: return tp,fp
-    _,y,valid = batch.inputs
-    top = top_labels(batch.preds, 1)
+    _,y,valid = batch.inputs # N x C; `valid` is None if no target is ignored
+    top = top_labels(batch.preds, 1) # N x 1
     top_tp = y.gather(1, top)[:,0]
     # An ignored label is neither a true nor a false positive, but may score highest
     top_fp = (1 if valid is None else valid.gather(1, top)[:,0].int())-top_tp
     if batch.rule.max_labels==1: return top_tp,top_fp # Each sample gets its top label
+    # Other samples get it if nothing is predicted, not even a label whose target is ignored
     predicted = tp+fp if valid is None else batch.rule.binarize(batch.preds).sum(1)
     return tp.where(predicted>0, top_tp),fp.where(predicted>0, top_fp)
 
@@ -174,7 +176,7 @@ class ValidationStats:
         if read is None: return None
         counts,checks = read # Counts of each label, 4 x C, and the six numbers of `value_checks`
         if not counts.any(): return None
-        # Raises for wrong targets; warns of NaN predictions, with which no metric has a value
+        # Raises for wrong targets; warns of NaN predictions, which have no metrics
         defined = self.per_label.check_input(checks)
         scored = self.per_label.scored and defined # Binary predictions rank nothing
         names = label_names(vocab, counts.shape[1])
@@ -266,18 +268,23 @@ class ValidationStats:
             collapsed = not any(map(ranks_above_chance, ranking))
         return dict(dead=dead, collapsed=collapsed)
 
-    def _suggestions(self, counts, scored):
+    def _suggestions(self,
+        counts:Tensor, # `tp`, `fp`, `fn` and `tn` of each label, 4 x C
+        scored:bool # Whether predictions are scores; otherwise they are binary
+    )->dict: # Fields of a `Record`
         "Estimate what another threshold, thresholds per label or `min_labels=1` would give"
         thresh,f1 = None,math.nan
-        label_each_f1 = math.nan
+        label_each_f1 = math.nan # Micro F1 with `min_labels=1`
         table = self.hist.table
         if scored: thresh,f1 = suggest(table)
-        if scored and self.scores_all: # `min_labels=1` predicts one of all labels
+        # If only some labels are scored, the one that `min_labels=1` would predict may be another
+        if scored and self.scores_all:
             tp,fp,fn,tn = counts.sum(1)
             samples = self.samples.counts
             each_tp,each_fp = counts.new_tensor([samples.each_tp, samples.each_fp])
             label_each_f1 = F1ScoreMulti().values(
                 tp=each_tp, fp=each_fp, fn=tp+fn-each_tp, tn=fp+tn-each_fp).item()
+        # With limits, the threshold alone does not tell what is predicted
         in_use = None if self.per_label.rule.limits else self.thresh
         return dict(suggested_thresh=thresh, suggested_f1=f1, label_each_f1=label_each_f1,
                     **compare_thresholds(table, in_use, scored))

@@ -242,7 +242,7 @@ def report_of(
     constant_labels = best_constant(p.counts) # C bools
     bounds = _bounds(p, constant_labels)
     if p.scored: bounds |= _ranking_bounds(p)
-    # At other frequencies than here, averages over samples have neither a value nor bounds
+    # At other frequencies, averages over samples have neither a value nor bounds
     if p.frequencies is not None: bounds |= dict.fromkeys(OVER_SAMPLES, [math.nan]*3)
     rows = {name: _Row(o.value, *o.limits(ci), *bounds[name]) for name,o in measured.items()}
     # The table

@@ -66,7 +66,7 @@ class ModelComparison(Table):
         rows = [*dict.fromkeys(row for part in parts.values() for row in part.index)]
         ax = new_axes(ax, figsize or (6.5, 0.8+len(rows)*(0.12+0.13*len(parts))))
         for i,(name,part) in enumerate(parts.items()):
-            shift = 0.6*((i+0.5)/len(parts)-0.5) # So that models do not cover each other in a row
+            shift = 0.6*((i+0.5)/len(parts)-0.5) # So that no model covers another one
             y = [rows.index(row)+shift for row in part.index]
             color = f'C{i%10}'
             colors = [color if significant else 'darkgrey' for significant in _excludes_0(part)]
@@ -103,7 +103,7 @@ def _compared(
     table = table.dropna(subset='difference')
     if not len(table): return f"{name} and {base} cannot be compared: some predictions are NaN."
     if (table.difference==0).all(): return f"{name} and {base} have the same scores."
-    if table.low.isna().all(): return '' # Without intervals, nothing is known of the differences
+    if table.low.isna().all(): return '' # Without intervals, they may all be chance
     significant = {'better': table[table.low>0], 'worse': table[table.high<0]}
     sentences = [f"{name} is {word} than {base} in {_rows_in_words(rows)}."
                  for word,rows in significant.items() if len(rows)]
@@ -220,12 +220,13 @@ def _tabulated(
     level:float # Confidence level of each interval
 )->ModelComparison: # Of three models or more, the rows are pairs of model and row
     "Tabulate each model's scores beside the first one's, with their differences; join the tables"
+    def values(name, rows): return [measured[name][row].value for row in rows]
     base,*others = measured
     tables = {}
     for name in others:
         rows = differences[name]
-        scores = {o: [measured[o][row].value for row in rows] for o in (base,name)}
-        tables[name] = ModelComparison(scores, rows).join(_difference_table(rows, level))
+        scores = ModelComparison({base: values(base, rows), name: values(name, rows)}, rows)
+        tables[name] = scores.join(_difference_table(rows, level))
     if len(others)==1: return tables[others[0]]
     columns = tables[others[0]].columns.intersection(_DIFFERENCE) # Alike in all tables
     return pd.concat(tables, names=['model',None])[[*measured,*columns]]

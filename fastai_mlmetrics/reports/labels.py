@@ -54,7 +54,8 @@ def _f1_intervals(p, ci=0.95):
     # F1 without one `tp`, `fp`, `fn` or `tn`, and as it is: 5 x C
     without = _AT_THRESH['f1'].values(*counts_without(p))
     true,predicted,_ = numbers_by_label(p) # Numbers of samples or groups, C each
-    # F1 is like a share of so many. 0: no interval, if a single sample or group has positives, or none
+    # How many observations F1 is a share of; 0, so that there is no interval, if at most one
+    # sample or group has a positive
     n_max = (true+predicted).where(true>1, 0).tolist()
     seen = p.valid.any(1).cpu() # Samples with a target that counts
     def limits(i):

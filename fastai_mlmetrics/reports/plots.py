@@ -202,9 +202,9 @@ def with_curve(
 
 def _curve_labels(interp, labels, k):
     "Return the columns of `labels`, or of the `k` labels with the most mistakes"
-    has_curve = with_curve(interp.counts)
+    has_curve = with_curve(interp.counts) # C bools
     cols = label_columns(labels, interp.vocab, most_mistakes_first(interp.counts, has_curve), k)
-    without = [interp.vocab[i] for i in cols if not has_curve[i]]
+    without = [interp.vocab[i] for i in cols if not has_curve[i]] # Those that were asked for
     if without or not cols:
         raise ValueError(f"there is no curve of {some_labels(without) or 'any label'}, "
                          "which is true in all samples or in none")

@@ -315,7 +315,11 @@ def _plot_images(interp, images, selection,
         _draw_image(ax, image, f'{name}\n{value}', caption)
 
 # %% ../../nbs/reports/05_samples.ipynb #1f5998a8
-def _selection_table(interp, inputs, selection):
+def _selection_table(
+    interp, # A `MultiLabelInterpretation`
+    inputs:pd.DataFrame, # Inputs of the samples, with a row for each
+    selection:_Selection # The samples
+)->Table:
     "List samples with their values, labels and inputs"
     rows = []
     for i,value in zip(selection.idxs, selection.values.tolist()):
@@ -323,6 +327,7 @@ def _selection_table(interp, inputs, selection):
         rows.append({selection.value_name: value, 'true': names_of(interp.true[i]),
                      'predicted': names_of(interp.predicted[i]),
                      **sample_names(interp, i, 60, selection.first)})
+    # Labels that are right are both in `true` and in `predicted`
     table = Table(rows, index=selection.idxs).drop(columns='right')
     res = pd.concat([table, inputs], axis=1).rename_axis('sample')
     _add_items(interp, res)

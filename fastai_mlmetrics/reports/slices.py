@@ -371,9 +371,13 @@ _ABOUT = (
     "minus that of all other samples, `difference_low` to `difference_high` its interval, which "
     "holds for all slices at once. `result` is 'lower' or 'higher' if 0 is not between them.")
 
-def _difference_table(differences, slices, ci):
-    "Tabulate differences, whose intervals hold at once"
-    level = simultaneous_level(differences, ci)
+def _difference_table(
+    differences, # `_Difference` of each slice
+    slices, # Index of the slices
+    ci:float # Confidence level, in (0, 1): of each score, and of all differences together
+)->SliceComparison:
+    "Tabulate the scores of slices, and their differences from all other samples"
+    level = simultaneous_level(differences, ci) # Of each difference
     rows = []
     for o in differences:
         low,high = (math.nan,math.nan) if o.why_unknown else o.inside.limits(ci)
