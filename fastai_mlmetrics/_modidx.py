@@ -1887,6 +1887,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                          'fastai_mlmetrics/thresholds/finding.py'),
                                                      'fastai_mlmetrics.thresholds.finding.score_table': ( 'thresholds/finding.html#score_table',
                                                                                                           'fastai_mlmetrics/thresholds/finding.py'),
+                                                     'fastai_mlmetrics.thresholds.finding.warn_of_few_bins': ( 'thresholds/finding.html#warn_of_few_bins',
+                                                                                                               'fastai_mlmetrics/thresholds/finding.py'),
                                                      'fastai_mlmetrics.thresholds.finding.warn_of_softmax': ( 'thresholds/finding.html#warn_of_softmax',
                                                                                                               'fastai_mlmetrics/thresholds/finding.py')},
             'fastai_mlmetrics.thresholds.search': { 'fastai_mlmetrics.thresholds.search.BinnedTable': ( 'thresholds/search.html#binnedtable',

@@ -182,7 +182,14 @@ def test_one_list_makes_glossary_and_columns(reference):
     text = '\n'.join(text_of(cells).partition(docs.SIGNATURES)[0]+'\n' for cells in reference.values())
     for name,meaning in glossary().items():
         assert text.count(f"\n- `{name}`: {' '.join(meaning.split())}\n")==1, name
-    assert 25<len(re.findall(r'(?m)^- [`*]', text_of(reference['terms'])))<36
+    assert 25<len(re.findall(r'(?m)^- [`*]', text_of(reference['terms'])))<38
+
+def test_the_fields_of_a_record_exist(reference):
+    y = np.eye(3, dtype=int).repeat(10, 0)
+    part = text_of(reference['callback']).partition('## Fields of a record')[2].partition('\n## ')[0]
+    rows = re.findall(r'(?m)^\| (`[^|]+) \|', part)
+    fields = [o.strip(' `') for row in rows for o in row.split(',')]
+    assert len(fields)>12 and {*fields} <= {*judge(0.9*y, y)}
 
 # Of each row of a table of messages, words that a user can search for
 REMEDIES = {'thresholds-per-label': 'Use a threshold per label', 'another-threshold': 'Lower the threshold',
@@ -191,7 +198,8 @@ REMEDIES = {'thresholds-per-label': 'Use a threshold per label', 'another-thresh
     'more-samples': 'Collect more samples of these labels',
     'a-label-each': 'Predict at least one label per sample',
     'a-smaller-pos-weight': 'Use a smaller `pos_weight`', 'unfreezing': 'Train all layers',
-    'training': 'Train longer', 'overfits': 'Use fewer epochs, or more data', 'a-better-model': 'Try another learning rate',
+    'training': 'Train longer', 'overfits': 'Use fewer epochs, or more data',
+    'a-better-model': 'Try another learning rate ..., or another model',
     'a-weighted-loss': 'As a last resort, weight positives in the loss'}
 LOSS_ADVICE = {'loss-diverges': 'Use a lower learning rate', 'network-collapsed': 'Train again in a new Learner',
     'loss-falls': 'Train longer', 'ranking-improves': 'Train longer'}

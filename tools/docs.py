@@ -86,7 +86,7 @@ TERMS = {
         'one column for a label, F1 per label during training, recall of one label, '
         'precision and recall per class while training',
     'howto/10_monitor_trackers#a-function-for-on_flag': 'on_flag function',
-    'howto/10_monitor_trackers#the-fields-of-a-record': 'record fields',
+    'reference/04_callback#fields-of-a-record': 'record fields',
     'howto/12_wrong_labels': 'label noise, noisy labels, relabel, cleanlab, k-fold cross-validation, '
         'cross validation',
     'howto/14_other_shapes': 'padding, tokens, pixels, sequence, segmentation',
@@ -130,7 +130,7 @@ TERMS = {
     'howto/32_fastai_errors': 'error_rate fails, accuracy fails, AssertionError, KeyError, shape mismatch, '
         'Exception occured in Recorder when calling event after_batch, 0D or 1D target tensor expected multi-target '
         'not supported, target size must be the same as input size, not included in the training dataset red_4 red_5',
-    'howto/32_fastai_errors#mixup-cutmix-and-lr_find-need-nothing': 'mixup, cutmix, learning rate finder',
+    'howto/32_fastai_errors#cannot-pickle-_thread-rlock-object': 'mixup, cutmix, learning rate finder',
     'reference/01_metrics#a-metric-of-your-own': 'custom metric, AccumMetric, metrics that are not sums, median',
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',

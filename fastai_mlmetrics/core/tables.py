@@ -137,7 +137,7 @@ def with_limits(
 )->str: # Such as '0.026 (0.007 to 0.045)'; a negative difference is shown with all signs reversed
     "Format the size of a difference, and its interval"
     if value<0: low,high = -high,-low
-    value,low,high = (f'{x:.3f}' if abs(x)<10 else f'{x:.0f}' for x in (abs(value), low, high))
+    value,low,high = (format_cell(x) if abs(x)<10 else f'{x:.0f}' for x in (abs(value), low, high))
     level = f'{100*ci:g}% interval ' if ci else ''
     return f'{value} ({level}{low} to {high})'
 
@@ -205,5 +205,5 @@ class Table(pd.DataFrame):
         words = [textwrap.fill(o, min(width, 80)) for o in texts]
         def short(n): return lambda o: shorten(o, n) if n and isinstance(o, str) else o
         rows = rows.rename(index=short(25))
-        rows = rows.apply(lambda column: column.map(short(_text_width(40))))
+        rows = rows.apply(lambda column: column.map(short(_text_width(44))))
         return '\n\n'.join([rows.to_string(line_width=width, **self._options()), *words])

@@ -192,12 +192,13 @@ def _better_model(r):
     "Advise training or another model, and show that no threshold helps"
     # A fit of several epochs has its own advice on training
     change = f"{_longer(r)}, or try another model"
-    if r.loss_trend: change = "Try another learning rate, as `learn.lr_find()` proposes, or another model"
+    if r.loss_trend: change = "Try another learning rate (`learn.lr_find()`), or another model"
     thresh = r.suggested_thresh
     best = ''
     if not r.phase and r.ap_micro<0.9*r.random_ap: # Of a Learner, the scores are those of its labels
         change = "Check the scores"
-        why = "true labels score lower than others, so these may be scores of absence, or of other labels"
+        why = ("true labels score lower than others, so these may be scores of absence, or of other "
+               "labels")
     elif thresh is None:
         why = "the scores lie too close together to see whether another threshold helps"
     else:

@@ -49,8 +49,9 @@ def accuracy_report(self:Learner,
     kwargs['thresh'] = complete_thresh(kwargs['thresh'], in_use['thresh'], kwargs['vocab'])
     kwargs['groups'] = groups_of(dl, kwargs.get('groups'))
     res = report(scores, targs, sigmoid=False, **kwargs)
-    res.attrs['reading'] += note(tuned_here, " The threshold was tuned on these samples, so scores "
-                                             "at this threshold are optimistically biased.")
+    tuned = note(tuned_here, "The threshold was tuned on these samples, so scores at this threshold "
+                             "are optimistically biased.")
+    res.attrs['reading'] = ' '.join(filter(None, [res.attrs['reading'], tuned]))
     return res
 
 # %% ../../nbs/learner/01_evaluate.ipynb #3cafe145

@@ -23,7 +23,8 @@ from ..metrics.formulas import AccuracyMulti
 from ..thresholds.tuning import Objective
 from ..thresholds.choosing import (
     choose, expectation, InUse, recommendation, thresh_table)
-from ..thresholds.finding import saturation, score_table, ThreshFinder, WithTable
+from ..thresholds.finding import (
+    saturation, score_table, ThreshFinder, warn_of_few_bins, WithTable)
 from ..diagnosis.callback import ZeroLabelsCallback
 from ..reports.plots import plot_thresh_curve
 
@@ -121,6 +122,7 @@ def _read_bins(
     if problem and problem.kind=='logits': raise ValueError(decoding.not_probs_text)
     table = finder.table
     if table is None: raise ValueError(NOTHING_COUNTS)
+    warn_of_few_bins(table)
     if frequencies is not None:
         names = label_names(label_vocab(learn.dls), table.c)
         n_targs = table.total.sum(0) # Negatives and positives of each label, 2 x C
@@ -233,7 +235,7 @@ def thresh_find(self:Learner,
     ignore_index=None, # Target value to ignore, which may be nan; None: the metrics' value
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     groups=None, # Group of each sample, or a column of the items; None: samples are independent
-    per_label:bool=None, # Whether to set one per label; None: as asked, or if better by a standard error
+    per_label:bool=None, # Whether to set one per label; None: if asked for, or clearly better
     frequencies=None, # Share of positives of labels in use: by name, or one each; None: as here
     **kwargs
 )->SuggestedThresholds: # Fields `best` and `per_label`, and `thresh`; displayed as a table

@@ -98,7 +98,7 @@ def paper_metrics(
     thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
     sigmoid:bool=True, # Whether the predictions are logits
     *,
-    top_k:int=None, # Number of top-scoring labels of a sample in more columns, such as `CP_3`; None: none
+    top_k:int=None, # Number of top-scoring labels in further columns, such as `CP_3`; None: none
     above_thresh:bool=False, # Whether a top-k label must also exceed `thresh`
     voc:int=None, # Interpolation of mAP as in PASCAL VOC: 2007 or 2010; None: no interpolation
     bins:int=None, # Number of histogram bins that mAP stores; None: all scores

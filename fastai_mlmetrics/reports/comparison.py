@@ -22,7 +22,7 @@ from dataclasses import replace
 _DIFFERENCE = ['difference','low','high','spread'] # Last columns; models have the others
 
 _ONE_THRESH = ("At one threshold for all models, a model may be better only because its scores are "
-               "higher or lower: pass the threshold of each, `thresh={'a': 0.3, 'b': 0.4}`.")
+               "higher or lower: compare them at thresholds that were tuned for each.")
 
 class ModelComparison(Table):
     """Table of paired differences between models, with a summary in words as its `reading`

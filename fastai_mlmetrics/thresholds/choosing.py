@@ -218,7 +218,7 @@ def _one_is_better(objective, chosen, best):
     if best is None or best is chosen or not best.held_out: return ''
     score = best.held_out.score(objective.m)
     more = objective.sign*(score-chosen.held_out.score(objective.m))
-    return note(more>=0.0005, f" One threshold for all labels, {thresh_text(best.value)}, scores more: "
+    return note(more>=0.0005, f" One threshold, {thresh_text(best.value)}, scores more: "
                               f"{score:.3f} held out.")
 
 def _what_it_keeps(objective, chosen, now, vocab):
@@ -234,8 +234,9 @@ def _what_it_keeps(objective, chosen, now, vocab):
     always = [vocab[i] for i,why in enumerate(chosen.fallback) if why.startswith('always predicted')]
     everything = note(n_all>chosen.table.c/4, f", because {n_all} of "
                       f"{count_of(chosen.table.c, 'label')} are predicted for every sample")
-    if always: everything = (f". {some_labels(always, 3)} can only be promised by predicting it for "
-                             "every sample, because there are too few positives")
+    if always and not everything:
+        everything = (f". {some_labels(always, 3)}: predicted for every sample, because too few "
+                      "positives can promise more")
     return f"{text} {expects[0].upper()}{expects[1:]}{everything}."
 
 def recommendation(

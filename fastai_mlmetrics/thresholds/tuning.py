@@ -35,7 +35,7 @@ class Objective:
         beta:float=1., # Importance of recall relative to precision, for metric='fbeta'
         at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
         at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
-        confidence:float=None, # Probability that minimums hold on new samples; None: they hold on these
+        confidence:float=None, # Probability that minimums hold on new samples; None: only on these
         min_positives:int=5 # Minimum positives for a label's own threshold, for macro or weighted
     ):
         # Metric and average

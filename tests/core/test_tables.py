@@ -1,6 +1,6 @@
 "Tables and names of labels, in text and in plots"
 from helpers import *
-from fastai_mlmetrics.core.tables import percent, Table
+from fastai_mlmetrics.core.tables import percent, Table, with_limits
 from six_labels import SCORES, TARGS
 
 def test_a_small_number_keeps_its_digits():
@@ -59,3 +59,7 @@ def test_rows_are_marked_and_ruled_in_html_alone():
         assert [o[1] for o in styled]==['b'] and 'bold' in styled[0][0] and 'border-bottom' in styled[0][0]
     assert 'About this table</summary>Columns: <code>x</code>.</details>' in t._repr_html_()
     assert 'Columns' not in repr(t)
+
+def test_limits_that_exclude_0_are_not_shown_as_0():
+    assert with_limits(0.0322, 0.0003, 0.0641)=='0.032 (0.0003 to 0.064)'
+    assert with_limits(-0.02, -0.04, 0.)=='0.020 (0.000 to 0.040)'

@@ -340,6 +340,15 @@ def test_one_hot_columns_that_are_read_as_lists_are_told(kind):
     block = MultiCategoryBlock(encoded=True, vocab=list('abc'))
     assert not pitfall_texts(table_learner(COLUMNS, block, ColReader(list('abc'))), 2)
 
+def test_columns_that_are_read_letter_by_letter_are_told():
+    df = pd.DataFrame(dict(x=np.linspace(-1, 1, 60), churn=[0,1]*30, refund=[1,0]*30))
+    dls = TabularDataLoaders.from_df(df, procs=[Normalize], cont_names=['x'], y_names=['churn','refund'], bs=16,
+                                     y_block=MultiCategoryBlock)
+    learn = tabular_learner(dls, layers=[4], cbs=ZeroLabelsCallback())
+    with pytest.warns(ZeroLabelsWarning, match='the labels are letters of the names of columns, instead of churn, refund: use') as caught:
+        with pytest.raises(ValueError, match='Target size'), learn.no_bar(), learn.no_logging(): learn.fit(1)
+    assert len(caught)==1
+
 def test_labels_that_are_single_letters_are_told():
     text, = pitfall_texts(table_learner(COLUMNS, MultiCategoryBlock, ColReader('labels')), 2)
     assert "texts like 'cat dog' are read letter by letter" in text and "label_delim=' '" in text

@@ -144,7 +144,8 @@ def test_the_report_says_that_the_threshold_was_tuned_on_its_samples():
     learn.set_thresh(found.per_label)
     assert says not in learn.accuracy_report().reading # A list does not know what it was tuned on
     learn.set_thresh(found)
-    assert learn.accuracy_report().reading.endswith(says) and learn.accuracy_report(ds_idx=0).reading.endswith(says)
+    for report in (learn.accuracy_report(), learn.accuracy_report(ds_idx=0)):
+        assert report.reading.endswith(f'. {says}')
     assert says not in learn.accuracy_report(thresh=0.2).reading
     test = DataLoader(TensorPairs(*simulate(300, bias=-2., seed=1)), bs=64)
     assert says not in learn.accuracy_report(dl=test).reading

@@ -193,6 +193,18 @@ def test_mistakes_in_a_comparison_are_named():
     assert t.b.isna().all() and t.a.notna().all() and limits(t).empty
     assert t.reading=='b and a cannot be compared: some predictions are NaN.'
 
+def test_thresholds_go_with_the_columns_of_the_first_table():
+    "However the tables of the other models are sorted"
+    models,y = two_models()
+    names = [f'label{i}' for i in range(y.shape[1])]
+    one,other = (pd.DataFrame(o.sigmoid().numpy(), columns=names) for o in models.values())
+    targs = pd.DataFrame(y.int().numpy(), columns=names)
+    thresh = tuple(np.linspace(0.2, 0.7, len(names)))
+    expected = compare_models(dict(a=one, b=other), targs, thresh=thresh)
+    pd.testing.assert_frame_equal(compare_models(dict(a=one, b=other[names[::-1]]), targs, thresh=thresh), expected)
+    weighed = compare_models(dict(a=one, b=other), targs, frequencies={'label0': 0.01})
+    assert 'Scores are weighed to a frequency of 0.01 of label0' in weighed.reading
+
 def test_rows_that_are_read_most_are_named_first():
     from fastai_mlmetrics.reports.comparison import _rows_in_words
     rows = ['lrap','subset_accuracy','accuracy_multi','f1_macro','f1_micro']
@@ -206,7 +218,11 @@ def test_the_reading_of_a_comparison_is_about_the_rows_that_are_shown():
     t = compare_models(models, y, sigmoid=True)
     o = t.loc['f1_micro']
     only = f'b is better than a in micro F1 by {o.difference:.3f} ({o.low:.3f} to {o.high:.3f}).'
-    assert t.loc[['f1_micro']].reading==f'{only}\n{INDEPENDENT}' and only in repr(t.loc[['f1_micro']])
+    at_one = ('At one threshold for all models, a model may be better only because its scores are higher or lower: '
+              'compare them at thresholds that were tuned for each.')
+    assert t.loc[['f1_micro']].reading==f'{only}\n{at_one} {INDEPENDENT}' and only in repr(t.loc[['f1_micro']])
+    tuned = compare_models(models, y, sigmoid=True, thresh=dict(a=0.3, b=0.4))
+    assert all(at_one not in o for o in (t.loc[['ap_macro']].reading, tuned.reading))
     assert t[['a','b']].reading=='' and repr(t.T) and repr(t[['difference','low','high']])
     again = compare_models(dict(**models, c=models['a']), y, sigmoid=True)
     assert again.loc[['c']].reading=='c and a have the same scores.' and repr(again.loc['b'])

@@ -2,7 +2,7 @@
 import pickle, time
 from scipy import stats
 from helpers import *
-from fastai.tabular.all import tabular_learner, TabularDataLoaders
+from fastai.tabular.all import Categorify, Normalize, tabular_learner, TabularDataLoaders
 from fastai_mlmetrics.core.predictions import Predictions
 from fastai_mlmetrics.metrics.intervals import estimate
 from fastai_mlmetrics.reports.slices import _compare, _correlation, _fisher, _measure_of, _n_tests
@@ -330,6 +330,65 @@ def test_columns_of_a_loader_s_items():
     assert interp.compare_slices(['site','sex'], metric='f1_macro').index.names==['site','sex']
     with pytest.raises(ValueError, match="by='sit' is no column of the items: did you mean 'site'"):
         interp.compare_slices('sit')
+
+def test_columns_of_a_table_are_as_they_were_before_its_procs():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(dict(u=rng.normal(size=300), age=rng.integers(18, 80, 300).astype(float),
+                           plan=['free','pro','team']*100))
+    df['a'],df['b'] = (df.u>0).astype(int),(df.u>0.5).astype(int)
+    dls = TabularDataLoaders.from_df(df, procs=[Categorify,Normalize], cat_names=['plan'], cont_names=['u','age'],
+                                     y_names=['a','b'], y_block=MultiCategoryBlock(encoded=True, vocab=['a','b']),
+                                     valid_idx=range(150))
+    interp = MultiLabelInterpretation.from_learner(tabular_learner(dls, layers=[4]))
+    codes = dls.valid.items.plan.tolist()
+    for column in ('plan','age'):
+        expected = compare_slices(interp.preds, interp.targs, df[column][:150].to_numpy(), vocab=['a','b'])
+        assert interp.compare_slices(column).value.tolist()==expected.value.tolist()
+    assert [*interp.compare_slices('plan').index]==['free','pro','team']
+    assert interp.compare_slices('age').index[0].startswith('(17')
+    assert dls.valid.items.plan.tolist()==codes
+
+def test_values_of_items_are_matched_or_refused():
+    "By a Series in another order, and by the name of a column of `items`"
+    s,y,by = sliced()
+    items = pd.DataFrame(dict(site=by))
+    interp = MultiLabelInterpretation.from_preds(pd.DataFrame(s), pd.DataFrame(y), items=items)
+    expected = compare_slices(s, y, by)
+    for given in ('site', items.site, by):
+        pd.testing.assert_frame_equal(interp.compare_slices(given), expected, check_names=False)
+    assert len(interp.mistakes(groups='site'))==len(interp.mistakes(groups=items.site))==4
+    shuffled = items.site.sample(frac=1, random_state=0)
+    for f in (interp.compare_slices, lambda o: interp.mistakes(groups=o)):
+        with pytest.raises(ValueError, match='and the predictions have different indexes'): f(shuffled)
+
+def test_arguments_of_a_metric_that_slices_do_not_have_are_refused():
+    s,y,by = sliced()
+    for kwargs in (dict(labels=[1]), dict(thresh=0.1), dict(min_labels=1)):
+        with pytest.raises(ValueError, match='labels and thresholds are those of the predictions'):
+            compare_slices(s, y, by, metric=RecallMulti(average='micro', **kwargs))
+
+@pytest.mark.parametrize('cls', [RecallMulti,PrecisionMulti])
+def test_without_positives_nothing_is_known_of_recall_and_precision(cls):
+    s,y,by = sliced()
+    y[by==0] = 0
+    y[np.flatnonzero(by==1)] = 0
+    two = np.flatnonzero(by==1)[:2],0 # Two positives, both found, and no false positive
+    s[by==1] = 0.1
+    y[two],s[two] = 1,0.9
+    t = compare_slices(s, y, by, metric=cls(average='micro'))
+    assert t.result[0]=='too few' and t.value[1]==1 and t.low[1]<0.4
+
+def test_a_good_slice_may_be_higher_because_of_a_bad_one():
+    s,y,by = sliced(900)
+    s[by==2] *= 0.3
+    said = compare_slices(s, y, by).reading
+    assert re.search(r'is lower in 2 by .*, and higher in .*, perhaps only because these include 2\.', said)
+
+def test_any_columns_can_be_selected():
+    t = compare_slices(*sliced())
+    for columns in (['value'], ['value','result'], ['difference','result'], ['samples','difference_low']):
+        part = t[columns]
+        assert part.reading=='' and repr(part) and part._repr_html_()
 
 # What is said comes true; the notebook has more of it
 

@@ -200,7 +200,8 @@ def test_what_misses_a_minimum(confidence):
     table = score_table(Predictions.of(scores, y), 5)
     shared,sure = objective.tune(table)
     value = skm.precision_score(y[:,[1,7]], scores[:,[1,7]]>shared.value, average=None, zero_division=0)
-    told = [f'precision of {name} is {v:.3f}' for name,v in zip('bh', value) if confidence or v<0.5]
+    told = [f'precision of {name} is {v:.3f}'+', perhaps by chance'*int(v>=0.5)
+            for name,v in zip('bh', value) if confidence or v<0.5]
     assert missed(objective, shared, 'abcdefgh')==told and value[1]>=0.5
     assert (missed(objective, sure, 'abcdefgh')==[])==(sure.fallback==('',)*8)==(confidence is None)
     assert missed(objective.without_constraint(), shared, 'abcdefgh')==[]
@@ -335,6 +336,23 @@ def test_a_requirement_that_predicts_everything_is_told():
     with learn.no_logging():
         found = learn.thresh_find(at_recall=0.9, confidence=0.9, per_label=True, show_plot=False)
     assert re.search(r'because \d of 8 labels are predicted for every sample\.', one_line(repr(found)))
+
+def test_one_label_that_is_always_predicted_is_told():
+    learn = make_learner(*simulate(200, 8, density=0.1), vocab=[*'abcdefgh'])
+    found = learn.thresh_find(at_recall={'c': 0.99}, confidence=0.9, show_plot=False)
+    assert 'c: predicted for every sample, because too few positives can promise more.' in one_line(repr(found))
+
+def test_one_threshold_that_scores_more_is_told():
+    "Where thresholds per label were asked for"
+    told = 0
+    for seed in range(6):
+        learn = make_learner(*simulate(150, 8, density=0.1, seed=seed))
+        found = learn.thresh_find(average='macro', show_plot=False)
+        held = found.table.held_out
+        is_told = f"One threshold, {found.best:.3g}, scores more: {held['best']:.3f} held out." in found.table.reading
+        assert is_told==(held['best']-held['per_label']>=0.0005)
+        told += is_told
+    assert 0<told<6
 
 def test_a_precision_that_only_these_samples_keep_is_told():
     "Where a label is rare, no predicted negative here means little"

@@ -376,3 +376,12 @@ def test_what_is_unknown_at_other_frequencies(kw, match):
     learn = make_learner(torch.from_numpy(s).logit(), torch.from_numpy(y).float())
     for f in (partial(best_thresholds, s, y), partial(learn.thresh_find, show_plot=False)):
         with pytest.raises(ValueError, match=match): f(**dict(frequencies={0: 0.1}) | kw)
+
+@pytest.mark.parametrize('scale', [0.02, 1e-3])
+def test_scores_that_bins_hardly_separate_are_told(scale):
+    rng = np.random.default_rng(0)
+    targs = (rng.random((500, 4))<(0.3,0.2,0.1,0.05)).astype(int)
+    probs = 1/(1+np.exp(3-2.5*targs-rng.normal(size=targs.shape)))
+    with pytest.warns(UserWarning, match=r'the scores lie within \d+ bins?, so the thresholds are rough'):
+        best_thresholds(0.5+(probs-0.5)*scale, targs, bins=1024)
+    with warnings_as('error'): best_thresholds(probs, targs, bins=1024)
