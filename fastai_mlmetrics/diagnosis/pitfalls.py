@@ -119,9 +119,9 @@ def _single_letters(r, learn):
     "Without a `label_delim`, a text with several names is read as a list of its letters"
     columns = getattr(learn.dls.train_ds, 'y_names', []) # Of a table
     n_outputs = len(getattr(learn.dls, 'vocab', columns))
-    if n_outputs>len(columns)>0: # fastai's `MultiCategorize` takes the letters of all columns
-        return (f"the labels are letters of the names of columns, instead of {some_names(columns, 3)}: "
-                "use `MultiCategoryBlock(encoded=True, vocab=...)` with these names")
+    if n_outputs>len(columns)>0: # fastai takes the letters of their names
+        return (f"the labels are single letters, of the columns {some_names(columns, 3)}: use "
+                "`MultiCategoryBlock(encoded=True, vocab=...)` with the names of the columns")
     vocab = label_vocab(learn.dls)
     if not vocab or any(not isinstance(o, str) or len(o)!=1 for o in vocab): return
     text = first(o for o in _raw_targets(learn.dls) if isinstance(o, str) and len(o)>1)

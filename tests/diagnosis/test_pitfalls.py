@@ -345,9 +345,8 @@ def test_columns_that_are_read_letter_by_letter_are_told():
     dls = TabularDataLoaders.from_df(df, procs=[Normalize], cont_names=['x'], y_names=['churn','refund'], bs=16,
                                      y_block=MultiCategoryBlock)
     learn = tabular_learner(dls, layers=[4], cbs=ZeroLabelsCallback())
-    with pytest.warns(ZeroLabelsWarning, match='the labels are letters of the names of columns, instead of churn, refund: use') as caught:
+    with pytest.warns(ZeroLabelsWarning, match='the labels are single letters, of the columns churn, refund'):
         with pytest.raises(ValueError, match='Target size'), learn.no_bar(), learn.no_logging(): learn.fit(1)
-    assert len(caught)==1
 
 def test_labels_that_are_single_letters_are_told():
     text, = pitfall_texts(table_learner(COLUMNS, MultiCategoryBlock, ColReader('labels')), 2)
