@@ -84,13 +84,13 @@ def _from_table(
 )->Tensor:
     "Convert an object that is not a tensor to a tensor"
     o = as_frame(o) # Tables of other libraries as DataFrames
-    # Items of a list, which may be numbers; cells of a Series or an array if they are rows. None: an
-    # object that is converted as a whole, such as an array of numbers
+    # Of a list: its items, which are rows or numbers. Of a Series or an array of objects: its cells,
+    # if they are rows. Of anything else, such as an array of numbers: None
     rows = _rows(o)
     # numpy does not stack the rows of a Series, and cannot read tensors with gradients or on a GPU
     if rows and (isinstance(o, (pd.Series,np.ndarray)) or isinstance(rows[0], Tensor)):
         return _stacked(rows)
-    # numpy would load each item of a data set, and never finish with an endless object
+    # Refuse other objects: numpy would iterate over them, which loads a data set or never ends
     is_convertible = isinstance(o, (*_LISTS,Number)) or any(hasattr(o, k) for k in _CONVERTIBLE)
     if not is_convertible: raise TypeError(f"{type(o).__name__} is no array")
     try: a = np.asarray(o.toarray() if hasattr(o, 'toarray') else o) # A sparse matrix has `toarray`
@@ -99,7 +99,7 @@ def _from_table(
         return _stacked(rows) # A list that numpy cannot read as a whole
     if a.dtype==object: # Python's numbers, pandas' NA, None or texts
         if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError("no numbers")
-        # Tables of pandas convert their NA to nan, which `a` cannot; only lists have no `astype`
+        # The `astype` of pandas turns NA into nan, that of an array does not
         source = o if hasattr(o, 'astype') else a
         a = np.asarray(source.astype(float))
     return _from_numpy(a)

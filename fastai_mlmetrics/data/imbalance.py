@@ -223,11 +223,9 @@ def plot_cooccurrence(
 
         plot_cooccurrence(targs, vocab=names)"""
     names,train,_ = label_matrix(data, **kwargs)
-    # Which labels. Targets are float64, N x C, and nan if ignored. Autocast would multiply float32 in
-    # half precision, which rounds counts, but it does not change float64
-    true = train.nan_to_num()
-    # In how many pairs of a sample and another label each label is: for each of its samples, the
-    # number of labels of the sample, less the label itself
+    # Which labels
+    true = train.nan_to_num() # N x C in float64, so that autocast rounds no count; nan: ignored
+    # How many other labels the samples of each label have, in total
     n_together = true.T@true.sum(1) - true.sum(0)
     most_first = n_together.argsort(descending=True, stable=True).tolist()
     cols = label_columns(labels, names, most_first, k)

@@ -82,14 +82,14 @@ def _deal(
         columns = counts.indices[entries]
         count = counts.data[entries]
         fraction = count*units.inverse_totals[columns] # Of the column's total
-        # For each part: the sum of total * (deficit**2 - (deficit-fraction)**2) / share over the
-        # unit's columns, where total * fraction = count
+        # By how much chi-square, the sum of total * deficit**2 / share, falls if a part gets the unit:
+        # total * (deficit**2 - (deficit-fraction)**2) = count * (2*deficit - fraction)
         decrease = (2*count@deficit[columns] - count@fraction)/shares
-        # If no more units of a column are left than parts lack it, this one goes to such a part,
-        # because otherwise one of these parts would never get a unit of the column
+        # A column is scarce if each unit that is left is needed by a part that has none of the column.
+        # Then this unit goes to such a part, because otherwise the part would never get one
         lacking = lacks[columns] # The unit's columns x parts
-        if lacking.any():
-            n_lacking = lacking.sum(1) # Of parts, for each column
+        if lacking.any(): # Rarely, after the first units
+            n_lacking = lacking.sum(1) # Number of parts that lack each column
             is_scarce = n_left[columns]<=n_lacking
             decrease += 1e9*lacking[is_scarce].sum(0) # More than any chi-square
         chosen = decrease.argmax()

@@ -418,8 +418,9 @@ def plot(self:ZeroLabelsCallback,
 ): # The two axes
     """Plot accuracy beside that of predicting nothing, the empty rate and micro F1, by validation
 
-    Validations of other data than the validation set are left out. If a label is true in more than
-    half of the samples, the accuracy of the same labels for every sample is shown, too.
+    Validations of other data than the validation set are left out, if there are any of it. If a
+    label is true in more than half of the samples, the accuracy of the same labels for every sample
+    is shown, too.
     Where there is a problem, the background is shaded, and the legend names it.
     Raises `ValueError` before the first validation.
 
@@ -436,8 +437,8 @@ def plot(self:ZeroLabelsCallback,
     axs[1].plot(df.empty_rate, 'o-', label='empty_rate')
     axs[1].plot(df.f1_micro, 'o-', label='f1_micro')
     axs[1].set_ylim(-0.03, 1.03)
-    # Shade the validations with a problem; a legend below both axes names the problems
-    spans = {} # Name of a problem -> one of its shaded areas
+    # Shade the validations with a problem
+    spans = {} # Name of a problem -> one of its shaded areas, for the legend
     problems = [diagnosis(r) for r in records] # `Row`s of `VERDICTS`; None: nothing is wrong
     style = dict(ncols=3, frameon=False, fontsize='small')
     for ax in axs:
@@ -445,6 +446,7 @@ def plot(self:ZeroLabelsCallback,
             if o: spans[o.name] = ax.axvspan(i-0.5, i+0.5, color=o.color, alpha=0.15, lw=0)
         ax.set_xlabel('validation')
         ax.xaxis.get_major_locator().set_params(integer=True)
+        # The lines are named above each axes, the problems below both
         ax.legend(loc='lower center', bbox_to_anchor=(0.5,1), columnspacing=1, **style)
     fig.legend([*spans.values()], [*spans], loc='outside lower center', **style)
     return axs

@@ -48,12 +48,14 @@ def add_trend(
     r, # `Record` of a validation of a fit
     before:list, # Records of the validations before it
     window:int=3, # Number of the latest validations whose median average precision is compared
-    train_loss:float=None # Loss in training; None: losses are unknown, and that of `r` is NaN
+    train_loss:float=None # Loss in training; None: no loss is known, and `r.valid_loss` is NaN
 ):
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
+    losses_known = train_loss is not None
     r.train_loss = ifnone(train_loss, math.nan)
-    # If a `SaveModelCallback` loads an earlier epoch, its record gets these from the last epoch
+    # `r` is the last epoch so far. If a `SaveModelCallback` loads an earlier epoch after the fit, the
+    # callback copies these fields to the record of that epoch
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
     recent = [*before, r][-window:]
@@ -67,12 +69,13 @@ def add_trend(
     is_close = np.isclose(loss, r.best_loss, rtol=1e-3, atol=0)
     falls = bool(before) and loss<r.best_loss and not is_close
     r.learns = bool(falls or ranks_better)
-    if train_loss is not None and not math.isfinite(loss):
+    if losses_known and not math.isfinite(loss):
         r.loss_trend = 'diverges'
     elif before and loss>=0 and r.best_loss>=0: # A percentage of a negative loss has no meaning
         rises = loss > 1.05*r.best_loss
         r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
-        # It rises here, while the training loss went on falling, to below it
+        # Overfitting: while the validation loss rises, the training loss has fallen by a tenth since
+        # the best epoch, to below the validation loss
         r.overfits = rises and r.train_loss<min(0.9*best_record.train_loss, loss)
 
 def keep_trend(r, last):

@@ -73,7 +73,7 @@ class _SampleCounts(NamedTuple):
     labelled:int # With a true label
     empty:int # Without a predicted label
     missed:int # With a true label, and without a predicted one
-    sum_to_1:int # Whose predictions sum to 1, as those of a softmax do
+    n_sum_to_1:int # Whose predictions sum to 1, as those of a softmax do
     each_tp:int # True positives that `min_labels=1` would give
     each_fp:int # False positives that `min_labels=1` would give
 
@@ -176,14 +176,14 @@ class ValidationStats:
         if read is None: return None
         counts,checks = read # Counts of each label, 4 x C, and the six numbers of `value_checks`
         if not counts.any(): return None
-        # Raises for wrong targets; warns of NaN predictions, which have no metrics
+        # Whether metrics are defined: not if a prediction is NaN. Wrong targets raise an error
         defined = self.per_label.check_input(checks)
         scored = self.per_label.scored and defined # Binary predictions rank nothing
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts) # Positives and counted samples of each label, C numbers each
         samples = self.samples.counts
-        all_sum_to_1 = len(n)>1 and samples.sum_to_1==samples.counted and samples.counted>=ENOUGH
-        # All labels together, in the bins of a histogram, which are exact enough for the ranking
+        all_sum_to_1 = len(n)>1 and samples.n_sum_to_1==samples.counted>=ENOUGH
+        # One curve of all labels together, from the histograms (2 x labels x bins)
         micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,
             labels=None if self.scores_all else [*names], # Those scored; None: all

@@ -210,7 +210,7 @@ def _described(
     reasons:dict, # Why there is no interval, by row; only of rows without one
     ci:float # Confidence level of the intervals; None: no intervals
 )->dict: # The `attrs` of a report, from which `AccuracyReport.reading` takes what concerns its rows
-    "Write what rows mean, and what applies to only some"
+    "Write what columns and rows mean, and notes that apply to only some rows"
     # What the columns are
     names = p.vocab[constant_labels.nonzero().flatten().tolist()]
     rule = p.rule.describe() if p.scored else 'as binary predictions'
@@ -221,16 +221,17 @@ def _described(
     has_interval = any(not math.isnan(row.low) for row in known.values())
     texts = [note(not known, "Some predictions are NaN, so there is nothing to report."),
              frequencies_in_words(p), p.which_labels, said_once(p.sampling) if has_interval else '']
-    # What concerns single rows, by row. `measure` gives averages over samples no value at other
-    # frequencies than here
-    return dict(
-        about=about, reading=' '.join(filter(None, texts)),
-        sentences={name: _sentence(name, known[name], ci)
-                   for name in sorted(known, key=[*_FIRST, *known].index)}, # Those of `_FIRST` first
-        limited={name: f"{in_words(name)} (at most {row.ceiling:.3f})"
-                 for name,row in known.items() if row.ceiling<_BELOW_1},
-        why_limited=_why_limited(p), reasons=reasons,
-        without_value=[] if p.frequencies is None else [*OVER_SAMPLES])
+    # What concerns single rows
+    first_ones = [name for name in _FIRST if name in known]
+    others = [name for name in known if name not in _FIRST]
+    limited = {name: f"{in_words(name)} (at most {row.ceiling:.3f})"
+               for name,row in known.items() if row.ceiling<_BELOW_1}
+    # At other frequencies of labels, averages over samples cannot be computed
+    without_value = [] if p.frequencies is None else [*OVER_SAMPLES]
+    return dict(about=about, reading=' '.join(filter(None, texts)),
+                sentences={name: _sentence(name, known[name], ci) for name in first_ones+others},
+                limited=limited, why_limited=_why_limited(p), reasons=reasons,
+                without_value=without_value)
 
 def report_of(
     p:Predictions, # Predictions to score

@@ -100,7 +100,7 @@ class LabelReport(Table):
         if not {'support','predicted','precision','recall','f1'} <= {*self.columns}: return ''
         is_average = self.index.isin(self.attrs.get('averages', []))
         labels = self[~is_average]
-        # Labels to compare, the lowest F1 first. Of fewer than `ENOUGH` positives, F1 may be chance,
+        # Labels to compare, the lowest F1 first. With fewer than `ENOUGH` positives, F1 may be chance,
         # so such labels are compared only if there are no others
         with_label = labels[labels.support>0].sort_values('f1', kind='stable')
         frequent = with_label[with_label.support>=ENOUGH]
@@ -109,7 +109,7 @@ class LabelReport(Table):
         if len(compared)>1:
             are_part = len(compared)<len(with_label)
             of_these = note(are_part, f" of labels with {ENOUGH} positives or more")
-            lowest = some_names([f'{as_shown(o)} ({f1:.3f})' for o,f1 in compared.f1[:3].items()])
+            lowest = some_names([f'{as_shown(o)} ({f1:.3f})' for o,f1 in compared.f1.iloc[:3].items()])
             texts.append(f"F1{of_these} is lowest for {lowest}.")
         if len(compared): texts.append(_mistakes_in_words(compared.iloc[0]))
         # The exceptions

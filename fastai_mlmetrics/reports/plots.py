@@ -51,7 +51,7 @@ def plot_confusion_matrices(self,
     f1 = F1ScoreMulti(zero_division=math.nan).values(*self.counts.double())
     lowest_first = f1.argsort(stable=True).tolist()
     cols = label_columns(labels, self.vocab, lowest_first, k)
-    # A row of axes for each `ncols` labels
+    # At most `ncols` matrices side by side
     ncols = min(check_int('ncols', ncols, 1), len(cols))
     figsize = figsize or (max(1.6*ncols, 2.4), 2*math.ceil(len(cols)/ncols)+0.4)
     fig,axs = get_grid(len(cols), ncols=ncols, figsize=figsize, layout='constrained', return_fig=True)
@@ -59,8 +59,9 @@ def plot_confusion_matrices(self,
         n_of_row = counts.sum(1, keepdims=True)
         fractions = counts/np.maximum(n_of_row, 1) # 0 in a row without samples
         ax.imshow(fractions, cmap=cmap, vmin=0, vmax=1, aspect='auto')
-        texts = np.char.mod(f'%.{norm_dec}f', fractions) if normalize else counts
-        if plot_txt: _write_cells(ax, texts, fractions)
+        if plot_txt: # `np.char.mod` formats each fraction
+            texts = np.char.mod(f'%.{norm_dec}f', fractions) if normalize else counts
+            _write_cells(ax, texts, fractions)
         ax.set_title(plot_label(self.vocab[i], 20), fontsize=8)
         ax.set_xticks([0,1], ['no','yes'], fontsize=8)
         ax.set_yticks([0,1], ['no','yes'], fontsize=8)
@@ -131,11 +132,12 @@ def plot_thresholds(self,
     if not self.valid[:,i].any():
         raise ValueError(f"label {self.vocab[i]!r} has no target that counts")
     thresh = self.predictions.rule_of(i).thresh
-    # Where each step begins, from the highest threshold down, and where the last one ends
     curve = _curve(self, i)
-    scores = curve.score[0,1:].tolist() # The first step predicts nothing, so it has none
-    ends = [0,1] if is_probs(self.preds) else [*scores, thresh] # The threshold should be in the plot
-    places = [max(ends), *scores, min(ends)]
+    scores = curve.score[0,1:].tolist() # The first step predicts nothing, so it has no score
+    # The ends of the axis. That of margins includes the scores and the threshold in use
+    in_plot = [0,1] if is_probs(self.preds) else [*scores, thresh]
+    # Step k predicts the k highest scores, for thresholds from `places[k]` down to `places[k+1]`
+    places = [max(in_plot), *scores, min(in_plot)]
     # A line for each metric, and one at the threshold in use
     ax = new_axes(ax, figsize)
     metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'f1': F1ScoreMulti}
@@ -144,8 +146,9 @@ def plot_thresholds(self,
         heights = [*values, values[-1]] # The last step is level up to its end
         ax.plot(places, heights, drawstyle='steps-post', label=name)
     if not self.rule.is_top_k:
-        limits = note(self.rule.limits, f',\nwithout {self.rule.limits}') # Which the lines ignore
-        ax.axvline(thresh, color='k', ls='--', lw=1, label=f'now: {thresh:.3g}{limits}')
+        # The lines ignore limits such as `min_labels=1`
+        without = note(self.rule.limits, f',\nwithout {self.rule.limits}')
+        ax.axvline(thresh, color='k', ls='--', lw=1, label=f'now: {thresh:.3g}{without}')
     ax.margins(x=0.02)
     ax.set(xlabel='threshold', ylim=(-0.03,1.03))
     n = count_of(int(curve.true+curve.false), 'sample')

@@ -185,18 +185,19 @@ def mistakes(self,
     cols = [*range(len(self.vocab))] if label is None else [label_index(label, self.vocab)]
     found = _mistakes(self, kind, cols)
     if groups is not None:
-        n_items = len(self.preds)//self.rows_per_item # An item may have several samples
         values = item_values(self, groups, 'groups')
-        group_of_sample = group_values(values, len(self.preds), range(n_items))
+        n_items = len(self.preds)//self.rows_per_item
+        # An item may have several samples: its value is repeated for each of them
+        group_of_sample = group_values(values, len(self.preds), items=range(n_items))
         group = pd.Series(group_of_sample[found['sample']], index=found.index)
-        found = found[~group.duplicated()] # The first one of each group
+        found = found[~group.duplicated()] # The first mistake of each group
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
-    # The table, by sample
+    # The table, whose index is the sample. Without `.array`, pandas would align the columns by index
     names = pd.Series([*self.vocab], dtype=object).take(shown.col)
     res = Table(dict(label=names.array, kind=shown.kind.array, score=shown.score.array),
                 index=pd.Index(shown['sample'], name='sample'))
     _add_items(self, res)
-    # What it lists
+    # The sentence below the table
     first_of = note(len(shown)<len(found), f'The first {len(shown):,} of ')
     of_label = note(label is not None, f' of label {as_shown(self.vocab[cols[0]])}')
     of_groups = note(groups is not None, ', one of each group,')
@@ -296,7 +297,7 @@ def _plot_images(interp, images, selection,
     # The grid
     n = len(images)
     if not ncols: ncols = math.ceil(n/nrows) if nrows else min(n, 3)
-    nrows = max(nrows or 1, math.ceil(n/ncols))
+    nrows = max(nrows or 0, math.ceil(n/ncols)) # Enough for all images, even if fewer were asked for
     # The texts, in lines that are as wide as an image
     width = figsize[0]/ncols if figsize else 2.4 # Inches
     chars = max(12, int(15*width)) # An inch has about 15 characters of this size
@@ -304,11 +305,12 @@ def _plot_images(interp, images, selection,
     captions = [_caption(interp, i, selection, chars) for i in selection.idxs] # Dicts: kind -> lines
     names = [plot_name(o, chars) for o in sample_titles(interp, selection.idxs)]
     values = [f'{selection.value_name} {format_cell(o)}' for o in selection.values.tolist()]
-    if not figsize: # The height of each row, in inches: image (not too tall), name and value, caption
+    if not figsize: # In inches. A row has an image (not too tall), its name and value, its caption
         n_lines = max(sum(map(len, caption.values())) for caption in captions)
-        *_,height,image_width = images[0].shape
-        row_height = width*min(1.5, height/image_width) + 0.6 + 0.18*n_lines
-        figsize = width*ncols,0.2+0.2*len(title)+nrows*row_height
+        *_,image_height,image_width = images[0].shape
+        row_height = width*min(1.5, image_height/image_width) + 0.6 + 0.18*n_lines
+        title_height = 0.2 + 0.2*len(title)
+        figsize = (width*ncols, title_height+nrows*row_height)
     fig,axs = get_grid(n, nrows, ncols, figsize=figsize, layout='constrained', return_fig=True)
     fig.suptitle(escape_mathtext('\n'.join(title)), fontsize=10)
     for ax,image,name,value,caption in zip(axs, images, names, values, captions):

@@ -255,16 +255,18 @@ def _label_table(
     alpha # Probability that any row is a false claim
 ):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    # Shares, how many pairs they are of, and p-values: slices x metrics x labels
+    # In a slice and in all other samples: shares, and how many pairs these are of. All arrays, also
+    # the p-values, are slices x metrics x labels
     inside,outside = _both_sides(p, differences, numbers)
-    p_values = _p_values(inside, outside, alpha) # Corrected for the number of tests
     value,_ = inside
     elsewhere,_ = outside
+    # Corrected for the number of tests that could reach `alpha` at all
+    p_values = _p_values(inside, outside, alpha)
     found = (p_values<=alpha).nonzero()
     slice_number,metric,label = found
     table = Table(dict(metric=np.array(_METRICS)[metric], value=value[found],
                        elsewhere=elsewhere[found], p_value=p_values[found]))
-    for side in ('value','elsewhere'): # The Jaccard index J was tested in place of F1: 2 J / (1 + J)
+    for side in ('value','elsewhere'): # F1 was tested as the Jaccard index J: F1 = 2 J / (1 + J)
         table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
     table.insert(3, 'difference', table.value-table.elsewhere)
     # A row is named by its slice and its label
@@ -410,15 +412,16 @@ def _compare_all(
     if p.nan_warning: raise ValueError(p.nan_warning)
     if name in RANKINGS and not p.scored:
         raise ValueError(f"{name} needs scores, but these are binary predictions")
-    # Each slice, compared with all other samples
+    # Only samples that count, the number of each one's slice, and the names of the slices
     p,numbers,slices = _sliced(p, by, n_items)
+    # Each slice, compared with all other samples
     differences = [_compare(p, numbers==i, measure) for i in range(len(slices))]
     table = _difference_table(differences, slices, ci)
     table.insert(0, 'samples', numbers.bincount().numpy())
     positives = numbers.bincount(weights=p.true.sum(1).cpu())
     table.insert(1, 'positives', positives.long().numpy())
     table.columns.name = name
-    # What applies to only some slices
+    # What the texts below the table say
     sampling = said_once(p.sampling) if table.low.notna().any() else ''
     table.attrs = dict(n_labels=len(p.vocab), about=_ABOUT,
                        reasons={slice_: o.why_unknown for slice_,o in zip(slices, differences)},

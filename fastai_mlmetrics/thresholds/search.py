@@ -302,22 +302,24 @@ def averaged(self:ScoreTable, m, thresh, masks):
     # So add up the changes of all samples at each threshold: the sum of the values at a threshold is
     # the sum of all changes down to there. The last column has the changes below all thresholds
     changes_of_sum = np.zeros((self.n_folds, len(thresh)+1))
-    changes_of_number = np.zeros_like(changes_of_sum) # Of how many values are defined, not nan
+    changes_of_n = np.zeros_like(changes_of_sum) # n: the number of values that are not nan
     n_rows = max(1, 2**20//self.c) # Some samples at a time, since curves take much memory
     tensors = self.fold,self.scores,self.y,self.valid
     for fold,*rows in zip(*(o.split(n_rows) for o in tensors)):
         curve = sort_curve(*rows) # A row per sample; each step predicts one label more
         values = curve.values(m) # Samples x steps
-        # Number of the first threshold that each step's score exceeds, which is all thresholds less
-        # those that are not below it: thresholds fall, but numpy searches where they rise
-        number = len(thresh)-np.searchsorted(thresh[::-1], curve.score.numpy())
-        number[:,0] = 0 # The first step predicts nothing: its value holds from the first threshold on
-        place = fold.numpy()[:,None],number
+        # Index of the first threshold below each step's score. Thresholds fall, so those below it are
+        # the last ones; numpy counts them in rising order
+        n_below = np.searchsorted(thresh[::-1], curve.score.numpy())
+        index = len(thresh)-n_below
+        index[:,0] = 0 # The first step predicts nothing: its value holds from the first threshold on
+        place = fold.numpy()[:,None],index
         np.add.at(changes_of_sum, place, _changes(values.nan_to_num()))
-        np.add.at(changes_of_number, place, _changes((~values.isnan()).double()))
-    changes = changes_of_sum,changes_of_number
-    total,n = (torch.from_numpy(masks@o.cumsum(1)[:,:-1]) for o in changes)
-    return total/n
+        np.add.at(changes_of_n, place, _changes((~values.isnan()).double()))
+    def at_thresholds(changes): # S x M
+        "Sum changes down to each threshold, over the folds of each set"
+        return torch.from_numpy(masks@changes.cumsum(1)[:,:-1])
+    return at_thresholds(changes_of_sum)/at_thresholds(changes_of_n)
 
 def _changes(x): # Steps are the columns
     "Return by how much each step exceeds the step before it; the first one exceeds 0"

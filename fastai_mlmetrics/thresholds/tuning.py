@@ -389,20 +389,19 @@ def _best_kept(self:Objective,
 @patch
 def tune_required(self:Objective,
     table:SearchTable, # Scores and targets
-    tuned:Tuned # Thresholds of the labels without a constraint
-)->Tuned:
+    tuned:Tuned # Thresholds as if there were no constraint: one per label, or one for all
+)->Tuned: # One per label
     "Tune the labels that have a constraint, so that they keep it or come nearest"
     constraint = self.constraint
-    masks = table.fold_masks() # A row for each set of folds, S x folds: first all, then all but each
-    # S x C; `tuned` may have a single one for all labels, S x 1, and then no reasons
-    thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy()
-    fallback = [*tuned.fallback] or ['' for _ in range(table.c)]
+    masks = table.fold_masks() # S x folds: all folds, then all without the first, the second...
+    thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy() # S x C
+    fallback = [*tuned.fallback] or ['' for _ in range(table.c)] # One threshold for all has none
     for i,least in table.with_progress(constraint.least_by_label.items()):
         row = table.row(i)
         # A threshold for each set of folds, nan where none keeps the minimum
         best,design_effect = self._best_kept(table, i, row, least)
         # Where none does, the one that comes nearest: recall is highest if every sample is predicted
-        if constraint.name=='recall': nearest = table.everything
+        if constraint.name=='recall': nearest = table.everything # A threshold below all scores
         else: nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
         # Without a positive, a label keeps the threshold that it has without the constraint
         n_positives = masks@table.total[:,1,i] # In each set; place 0 has the negatives
