@@ -98,6 +98,7 @@ def _from_table(
         if rows is None: raise
         return _stacked(rows) # A list that numpy cannot read as a whole
     if a.dtype==object: # Python's numbers, pandas' NA, None or texts
+        # Without an axis, it is an object that numpy cannot read
         if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError("no numbers")
         # The `astype` of pandas turns NA into nan, that of an array does not
         source = o if hasattr(o, 'astype') else a

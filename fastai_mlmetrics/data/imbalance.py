@@ -224,7 +224,7 @@ def plot_cooccurrence(
         plot_cooccurrence(targs, vocab=names)"""
     names,train,_ = label_matrix(data, **kwargs)
     # Which labels
-    true = train.nan_to_num() # N x C in float64, so that autocast rounds no count; nan: ignored
+    true = train.nan_to_num() # N x C; unknown targets, nan, do not count as true
     # How many other labels the samples of each label have, in total
     n_together = true.T@true.sum(1) - true.sum(0)
     most_first = n_together.argsort(descending=True, stable=True).tolist()

@@ -82,8 +82,9 @@ def _deal(
         columns = counts.indices[entries]
         count = counts.data[entries]
         fraction = count*units.inverse_totals[columns] # Of the column's total
-        # By how much chi-square, the sum of total * deficit**2 / share, falls if a part gets the unit:
-        # total * (deficit**2 - (deficit-fraction)**2) = count * (2*deficit - fraction)
+        # By how much chi-square, the sum of total * deficit**2 / share, falls if a part gets the unit.
+        # For each column, total * (deficit**2 - (deficit-fraction)**2)
+        #                 = total * fraction * (2*deficit - fraction), and total * fraction = count
         decrease = (2*count@deficit[columns] - count@fraction)/shares
         # A column is scarce if each unit that is left is needed by a part that has none of the column.
         # Then this unit goes to such a part, because otherwise the part would never get one

@@ -418,9 +418,9 @@ def plot(self:ZeroLabelsCallback,
 ): # The two axes
     """Plot accuracy beside that of predicting nothing, the empty rate and micro F1, by validation
 
-    Validations of other data than the validation set are left out, if there are any of it. If a
-    label is true in more than half of the samples, the accuracy of the same labels for every sample
-    is shown, too.
+    Only validations of the validation set are plotted; if there are none, all validations. If a label
+    is true in more than half of the samples, the accuracy of predicting just such labels for every
+    sample is shown, too.
     Where there is a problem, the background is shaded, and the legend names it.
     Raises `ValueError` before the first validation.
 

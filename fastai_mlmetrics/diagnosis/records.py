@@ -52,10 +52,9 @@ def add_trend(
 ):
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
-    losses_known = train_loss is not None
     r.train_loss = ifnone(train_loss, math.nan)
-    # `r` is the last epoch so far. If a `SaveModelCallback` loads an earlier epoch after the fit, the
-    # callback copies these fields to the record of that epoch
+    # `r` is the last epoch so far. If fastai's `SaveModelCallback` loads an earlier epoch after the
+    # fit, `ZeroLabelsCallback` copies these three fields to the record of the earlier epoch
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
     recent = [*before, r][-window:]
@@ -69,7 +68,7 @@ def add_trend(
     is_close = np.isclose(loss, r.best_loss, rtol=1e-3, atol=0)
     falls = bool(before) and loss<r.best_loss and not is_close
     r.learns = bool(falls or ranks_better)
-    if losses_known and not math.isfinite(loss):
+    if train_loss is not None and not math.isfinite(loss): # If losses are known at all
         r.loss_trend = 'diverges'
     elif before and loss>=0 and r.best_loss>=0: # A percentage of a negative loss has no meaning
         rises = loss > 1.05*r.best_loss

@@ -182,7 +182,9 @@ class ValidationStats:
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts) # Positives and counted samples of each label, C numbers each
         samples = self.samples.counts
-        all_sum_to_1 = len(n)>1 and samples.n_sum_to_1==samples.counted>=ENOUGH
+        n_labels = len(names)
+        enough = samples.counted>=ENOUGH
+        all_sum_to_1 = n_labels>1 and enough and samples.n_sum_to_1==samples.counted
         # One curve of all labels together, from the histograms (2 x labels x bins)
         micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,

@@ -194,7 +194,7 @@ def _in_use(decoding, table, counted, vocab):
 
 def _suggested(
     objective:Objective, # By which the options were compared
-    options:list, # `Tuned`: those in use if there are any, global, and per label if there are any
+    options:list, # Up to three `Tuned`: in use (if any), 'best' for all labels, 'per_label' (if any)
     chosen, # That of the options which `set_thresh` will set
     now:InUse, # That of the options which is in use; None: none is
     vocab, # C names
@@ -206,7 +206,7 @@ def _suggested(
     chosen_row = options.index(chosen)
     shown['advice'] = ['set' if i==chosen_row else '' for i in range(len(shown))]
     shown.attrs['marked'] = [chosen.name]
-    best, = (o for o in options if o.name=='best')
+    best = first(options, lambda o: o.name=='best') # One threshold for all labels
     shown.attrs['reading'] = recommendation(objective, chosen, now, vocab, best)
     if table.has_samples and chosen.held_out:
         shown.attrs['reading'] += f"\n{said_once(table.p.sampling)}"

@@ -212,22 +212,24 @@ def _described(
 )->dict: # The `attrs` of a report, from which `AccuracyReport.reading` takes what concerns its rows
     "Write what columns and rows mean, and notes that apply to only some rows"
     # What the columns are
-    names = p.vocab[constant_labels.nonzero().flatten().tolist()]
+    constant_names = p.vocab[constant_labels.nonzero().flatten().tolist()]
     rule = p.rule.describe() if p.scored else 'as binary predictions'
-    about = _ABOUT.format(rule=rule, labels=some_labels(names, 6) or 'none',
+    about = _ABOUT.format(rule=rule, labels=some_labels(constant_names, 6) or 'none',
                           zero_division=p.zero_division)
     # What concerns all rows
     known = {name: row for name,row in rows.items() if not math.isnan(row.value)}
     has_interval = any(not math.isnan(row.low) for row in known.values())
+    # That samples are taken as independent is said by the first report of a session
+    sampling = said_once(p.sampling) if has_interval else ''
     texts = [note(not known, "Some predictions are NaN, so there is nothing to report."),
-             frequencies_in_words(p), p.which_labels, said_once(p.sampling) if has_interval else '']
+             frequencies_in_words(p), p.which_labels, sampling]
     # What concerns single rows
     first_ones = [name for name in _FIRST if name in known]
     others = [name for name in known if name not in _FIRST]
     limited = {name: f"{in_words(name)} (at most {row.ceiling:.3f})"
                for name,row in known.items() if row.ceiling<_BELOW_1}
-    # At other frequencies of labels, averages over samples cannot be computed
-    without_value = [] if p.frequencies is None else [*OVER_SAMPLES]
+    # If label frequencies were passed (`frequencies=`), averages over samples cannot be computed
+    without_value = [*OVER_SAMPLES] if p.frequencies is not None else []
     return dict(about=about, reading=' '.join(filter(None, texts)),
                 sentences={name: _sentence(name, known[name], ci) for name in first_ones+others},
                 limited=limited, why_limited=_why_limited(p), reasons=reasons,

@@ -134,10 +134,11 @@ def plot_thresholds(self,
     thresh = self.predictions.rule_of(i).thresh
     curve = _curve(self, i)
     scores = curve.score[0,1:].tolist() # The first step predicts nothing, so it has no score
-    # The ends of the axis. That of margins includes the scores and the threshold in use
-    in_plot = [0,1] if is_probs(self.preds) else [*scores, thresh]
+    # The axis of probabilities goes from 0 to 1; that of logits and other margins contains all scores
+    # and the threshold in use
+    low,high = (0,1) if is_probs(self.preds) else (min(*scores, thresh),max(*scores, thresh))
     # Step k predicts the k highest scores, for thresholds from `places[k]` down to `places[k+1]`
-    places = [max(in_plot), *scores, min(in_plot)]
+    places = [high, *scores, low]
     # A line for each metric, and one at the threshold in use
     ax = new_axes(ax, figsize)
     metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'f1': F1ScoreMulti}
@@ -151,8 +152,9 @@ def plot_thresholds(self,
         ax.axvline(thresh, color='k', ls='--', lw=1, label=f'now: {thresh:.3g}{without}')
     ax.margins(x=0.02)
     ax.set(xlabel='threshold', ylim=(-0.03,1.03))
-    n = count_of(int(curve.true+curve.false), 'sample')
-    ax.set_title(f"{plot_label(self.vocab[i], 30)}: true in {int(curve.true):,} of {n}", fontsize=10)
+    n_samples = int(curve.true+curve.false) # Positives and negatives
+    true_in = f"true in {int(curve.true):,} of {count_of(n_samples, 'sample')}"
+    ax.set_title(f"{plot_label(self.vocab[i], 30)}: {true_in}", fontsize=10)
     ax.legend(fontsize=8, loc='upper left', bbox_to_anchor=(1,1))
 
 # %% ../../nbs/reports/04_plots.ipynb #fbdb7eb3

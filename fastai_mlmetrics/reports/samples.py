@@ -179,16 +179,17 @@ def mistakes(self,
         interp.mistakes('cat', kind='missed')
         interp.mistakes(max_n=200).to_csv('check.csv') # a list to check by hand
 
-    A row has the sample, its file or row if it has a name, the label, the kind of mistake and the
-    score. Next: `interp.show('cat')` shows the samples."""
+    The index is the number of the sample; `item` is its file, or its row in a table, if there are any;
+    then come the label, the kind of mistake and the score. Next: `interp.show('cat')` shows the
+    samples."""
     # The mistakes to list, the most confident first
     cols = [*range(len(self.vocab))] if label is None else [label_index(label, self.vocab)]
     found = _mistakes(self, kind, cols)
     if groups is not None:
-        values = item_values(self, groups, 'groups')
+        of_items = item_values(self, groups, 'groups')
         n_items = len(self.preds)//self.rows_per_item
-        # An item may have several samples: its value is repeated for each of them
-        group_of_sample = group_values(values, len(self.preds), items=range(n_items))
+        # An item may have several samples: then its group is repeated for each of them
+        group_of_sample = group_values(of_items, len(self.preds), items=range(n_items))
         group = pd.Series(group_of_sample[found['sample']], index=found.index)
         found = found[~group.duplicated()] # The first mistake of each group
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
@@ -200,8 +201,10 @@ def mistakes(self,
     # The sentence below the table
     first_of = note(len(shown)<len(found), f'The first {len(shown):,} of ')
     of_label = note(label is not None, f' of label {as_shown(self.vocab[cols[0]])}')
+    of_kind = note(kind is not None, f' ({kind})')
     of_groups = note(groups is not None, ', one of each group,')
-    res.attrs['reading'] = (f"{first_of}{count_of(len(found), 'mistake')}{of_label}{of_groups} "
+    which = f"{of_label}{of_kind}{of_groups}"
+    res.attrs['reading'] = (f"{first_of}{count_of(len(found), 'mistake')}{which} "
                             f"{self.rule.describe()}.")
     return res
 
@@ -306,7 +309,7 @@ def _plot_images(interp, images, selection,
     names = [plot_name(o, chars) for o in sample_titles(interp, selection.idxs)]
     values = [f'{selection.value_name} {format_cell(o)}' for o in selection.values.tolist()]
     if not figsize: # In inches. A row has an image (not too tall), its name and value, its caption
-        n_lines = max(sum(map(len, caption.values())) for caption in captions)
+        n_lines = max(sum(len(lines) for lines in caption.values()) for caption in captions)
         *_,image_height,image_width = images[0].shape
         row_height = width*min(1.5, image_height/image_width) + 0.6 + 0.18*n_lines
         title_height = 0.2 + 0.2*len(title)

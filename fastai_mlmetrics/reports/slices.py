@@ -255,18 +255,19 @@ def _label_table(
     alpha # Probability that any row is a false claim
 ):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    # In a slice and in all other samples: shares, and how many pairs these are of. All arrays, also
-    # the p-values, are slices x metrics x labels
+    # In each slice, and in all other samples: a share and its denominator, for example recall and the
+    # number of positives. F1 is no share, so its place has the Jaccard index, which grows with F1. All
+    # of these, and the p-values, are slices x metrics x labels
     inside,outside = _both_sides(p, differences, numbers)
     value,_ = inside
     elsewhere,_ = outside
-    # Corrected for the number of tests that could reach `alpha` at all
+    # Corrected for the number of tests (Tarone): only those count that have enough data for `alpha`
     p_values = _p_values(inside, outside, alpha)
     found = (p_values<=alpha).nonzero()
     slice_number,metric,label = found
     table = Table(dict(metric=np.array(_METRICS)[metric], value=value[found],
                        elsewhere=elsewhere[found], p_value=p_values[found]))
-    for side in ('value','elsewhere'): # F1 was tested as the Jaccard index J: F1 = 2 J / (1 + J)
+    for side in ('value','elsewhere'): # Back from the Jaccard index J to F1 = 2 J / (1 + J)
         table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
     table.insert(3, 'difference', table.value-table.elsewhere)
     # A row is named by its slice and its label
@@ -418,8 +419,8 @@ def _compare_all(
     differences = [_compare(p, numbers==i, measure) for i in range(len(slices))]
     table = _difference_table(differences, slices, ci)
     table.insert(0, 'samples', numbers.bincount().numpy())
-    positives = numbers.bincount(weights=p.true.sum(1).cpu())
-    table.insert(1, 'positives', positives.long().numpy())
+    n_true = p.true.sum(1).cpu() # True labels of each sample
+    table.insert(1, 'positives', numbers.bincount(weights=n_true).long().numpy())
     table.columns.name = name
     # What the texts below the table say
     sampling = said_once(p.sampling) if table.low.notna().any() else ''

@@ -395,21 +395,23 @@ def tune_required(self:Objective,
     constraint = self.constraint
     masks = table.fold_masks() # S x folds: all folds, then all without the first, the second...
     thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy() # S x C
-    fallback = [*tuned.fallback] or ['' for _ in range(table.c)] # One threshold for all has none
+    # Why each label has no threshold of its own, '' if it has; one threshold for all has no reasons
+    reasons = [*tuned.fallback] or ['' for _ in range(table.c)]
     for i,least in table.with_progress(constraint.least_by_label.items()):
         row = table.row(i)
         # A threshold for each set of folds, nan where none keeps the minimum
         best,design_effect = self._best_kept(table, i, row, least)
-        # Where none does, the one that comes nearest: recall is highest if every sample is predicted
-        if constraint.name=='recall': nearest = table.everything # A threshold below all scores
+        # Where none does, the one that comes nearest. For a recall, it predicts every sample; even so,
+        # a few positives are too few to promise the recall with a confidence
+        if constraint.name=='recall': nearest = table.everything
         else: nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
         # Without a positive, a label keeps the threshold that it has without the constraint
         n_positives = masks@table.total[:,1,i] # In each set; place 0 has the negatives
         otherwise = np.where((n_positives>0) & ~np.isnan(nearest), nearest, thresh[:,i])
         thresh[:,i] = np.where(np.isnan(best), otherwise, best)
         of_all = best[0] # Tuned on all folds
-        fallback[i] = constraint.why(least, table.true[i], design_effect) if np.isnan(of_all) else ''
-    return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(fallback))
+        reasons[i] = constraint.why(least, table.true[i], design_effect) if np.isnan(of_all) else ''
+    return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(reasons))
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d1ca7b03
 @patch
