@@ -62,8 +62,8 @@ class ZeroLabelsCallback(Callback):
         thresh=None, # Labels with scores above it are predicted; None: the loss function's threshold
         sigmoid:bool=True, # Whether the predictions are logits
         min_accuracy:float=0.5, # Accuracy from which a model may be called no better than a constant
-        max_empty:float=0.5, # Share of labelled samples without a predicted label that is too much
-        patience:int=3, # Bad validations in a row before a warning in a fit, or good ones that lift it
+        max_empty:float=0.5, # Share of labelled samples without a prediction that is a problem
+        patience:int=3, # Bad validations in a row before a warning in a fit, good ones to withdraw it
         on_flag='warn', # On a problem: 'warn', 'stop' (and warn), 'raise', or a function of the record
         ignore_index=None, # Target value to ignore, which may be nan; None: that of the metrics
         labels=None, # Labels to look at, by name or by index; None: those of the metrics if all agree

@@ -263,7 +263,7 @@ def judge(
     targs, # Targets of the same shape, each 0 or 1
     *,
     min_accuracy:float=0.5, # Accuracy from which a model may be called no better than a constant
-    max_empty:float=0.5, # Share of labelled samples without a predicted label that is too much
+    max_empty:float=0.5, # Share of labelled samples without a prediction that is a problem
     **kwargs
 )->Record: # What is wrong, with all numbers; displayed as the message
     """Say what is wrong with multi-label predictions, and what helps

@@ -235,8 +235,8 @@ def thresh_find(self:Learner,
     ignore_index=None, # Target value to ignore, which may be nan; None: the metrics' value
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores
     groups=None, # Group of each sample, or a column of the items; None: samples are independent
-    per_label:bool=None, # Whether to set one per label; None: if asked for, or clearly better
-    frequencies=None, # Share of positives of labels in use: by name, or one each; None: as here
+    per_label:bool=None, # Whether to recommend one per label; None: if asked for, or clearly better
+    frequencies=None, # Share of positives where the model is used, by label or one each; None: as here
     **kwargs
 )->SuggestedThresholds: # Fields `best` and `per_label`, and `thresh`; displayed as a table
     """Find a better threshold than 0.5, and say what to expect of it

@@ -204,7 +204,7 @@ class RocAucMulti(CurveMetric):
     order = 'sigmoid','average','sample_weight','max_fpr'
     defaults = dict(zero_division=math.nan)
     def __init__(self,
-        max_fpr:float=None, # Highest false positive rate of a partial area, in (0, 1]; None: 1
+        max_fpr:float=None, # Highest false positive rate that counts, in (0, 1]; None: all of them
         **kwargs
     ):
         if max_fpr is not None and not 0<max_fpr<=1:

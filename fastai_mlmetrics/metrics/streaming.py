@@ -192,7 +192,7 @@ def _check_names(self:StreamMetric, metrics):
 def accum_values(self:StreamMetric,
     preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
     targs, # Targets of the same shape
-    learn=None # Learner whose vocab names the labels; None: only DataFrames name them
+    learn=None # Learner whose vocab names the labels; None: they have names only in DataFrames
 ):
     "Add predictions and targets of more samples; `accum_values` and `update` are one method"
     self.count_batches()

@@ -265,7 +265,7 @@ def accuracy_report(
     preds, # Predictions: the last axis is the labels, all others are samples
     targs, # Targets of the same shape, each 0 or 1
     *,
-    frequencies=None, # Share of positives of labels in use: by name, or one each; None: as here
+    frequencies=None, # Share of positives where the model is used, by label or one each; None: as here
     ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
     **kwargs
 )->AccuracyReport: # A row per metric; `reading` says in words what it means

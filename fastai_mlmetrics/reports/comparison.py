@@ -233,11 +233,11 @@ def _tabulated(
 
 @takes_predictions(but=['thresh'])
 def compare_models(
-    preds_by_name:dict, # Predictions of each model by its name, or a list of those of its trainings
+    preds_by_name:dict, # Dict: name of a model -> its predictions, or a list of those of its trainings
     targs, # Targets of the same shape, each 0 or 1
     *,
-    thresh=0.5, # Labels with scores above it are predicted; one per model: a dict by its name
-    frequencies=None, # Share of positives of labels in use: by name, or one each; None: as here
+    thresh=0.5, # Labels with scores above it are predicted; for one per model, a dict by model
+    frequencies=None, # Share of positives where the model is used, by label or one each; None: as here
     ci:float=0.95, # Confidence level of the intervals, in (0, 1); None: no intervals
     **kwargs
 )->ModelComparison: # A row for each row of the report and each model after the first

@@ -51,7 +51,7 @@ def judge(self,
 def accuracy_report(self,
     *,
     zero_division:float=0., # Value of 0/0, except in AUC and LRAP; nan: leave it out of the mean
-    frequencies=None, # Share of positives of labels in use: by name, or one each; None: as here
+    frequencies=None, # Share of positives where the model is used, by label or one each; None: as here
     ci:float=0.95 # Confidence level of the intervals, in (0, 1); None: no intervals
 )->AccuracyReport: # A row per metric; `reading` says in words what it means
     """Report accuracies, F1 and ranking metrics, with intervals and what a trivial model would score

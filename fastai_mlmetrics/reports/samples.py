@@ -172,7 +172,7 @@ def mistakes(self,
     label=None, # Name or index of a label; None: all
     kind:str=None, # 'missed' for false negatives, 'false' for false positives; None: both
     max_n:int=None, # Maximum number of mistakes; None: all
-    groups=None # Group of each sample, or a column of the items: list one mistake of each; None: all
+    groups=None # Group of each sample, or a column of the items, to list one of each; None: all
 )->Table: # A row per mistake: item (if samples have names), label, kind, score
     """List all mistakes, the most confident first: if a target is wrong, it is probably among these
 

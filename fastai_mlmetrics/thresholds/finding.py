@@ -254,8 +254,8 @@ def best_thresholds(
     at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
     at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
     confidence:float=None, # Probability that minimums hold on new samples; None: only on these
-    min_positives:int=5, # Minimum positives for a label's own threshold, for macro or weighted
-    frequencies=None, # Share of positives of labels in use: by name, or one each; None: as here
+    min_positives:int=5, # Positives that a label needs for its own threshold, in macro and weighted
+    frequencies=None, # Share of positives where the model is used, by label or one each; None: as here
     cv:int=5, # Number of folds for held-out scores; None: no held-out scores
     seed:int=42, # Random seed of the folds
     bins:int=None, # Number of histogram bins per label; None: exact, from all scores

@@ -36,7 +36,7 @@ class Objective:
         at_recall=None, # Minimum recall, or a dict of minimums by label; None: no minimum
         at_precision=None, # Minimum precision, or a dict of minimums by label; None: no minimum
         confidence:float=None, # Probability that minimums hold on new samples; None: only on these
-        min_positives:int=5 # Minimum positives for a label's own threshold, for macro or weighted
+        min_positives:int=5 # Positives that a label needs for its own threshold, in macro and weighted
     ):
         # Metric and average
         cls = _tunable_class(metric)
