@@ -84,12 +84,11 @@ def _from_table(
 )->Tensor:
     "Convert an object that is not a tensor to a tensor"
     o = as_frame(o) # Tables of other libraries as DataFrames
-    # Of a list: its items, which are rows or numbers. Of a Series or an array of objects: its cells,
-    # if they are rows. Of anything else, such as an array of numbers: None
+    # Items of a list, or cells that are rows; None: `o` is neither a list nor has it such cells
     rows = _rows(o)
-    # numpy does not stack the rows of a Series, and cannot read tensors with gradients or on a GPU
-    if rows and (isinstance(o, (pd.Series,np.ndarray)) or isinstance(rows[0], Tensor)):
-        return _stacked(rows)
+    # numpy does not stack rows that are cells, and cannot read tensors with gradients or on a GPU
+    are_cells = isinstance(o, (pd.Series,np.ndarray))
+    if rows and (are_cells or isinstance(rows[0], Tensor)): return _stacked(rows)
     # Refuse other objects: numpy would iterate over them, which loads a data set or never ends
     is_convertible = isinstance(o, (*_LISTS,Number)) or any(hasattr(o, k) for k in _CONVERTIBLE)
     if not is_convertible: raise TypeError(f"{type(o).__name__} is no array")
@@ -100,8 +99,8 @@ def _from_table(
     if a.dtype==object: # Python's numbers, pandas' NA, None or texts
         # Without an axis, it is an object that numpy cannot read
         if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError("no numbers")
-        # The `astype` of pandas turns NA into nan, that of an array does not
-        source = o if hasattr(o, 'astype') else a
+        # pandas turns the NA of its own types into nan, numpy cannot
+        source = o if isinstance(o, (pd.DataFrame,pd.Series)) else a
         a = np.asarray(source.astype(float))
     return _from_numpy(a)
 

@@ -225,17 +225,18 @@ def plot_cooccurrence(
     names,train,_ = label_matrix(data, **kwargs)
     # Which labels
     true = train.nan_to_num() # N x C; unknown targets, nan, do not count as true
-    # How many other labels the samples of each label have, in total
-    n_together = true.T@true.sum(1) - true.sum(0)
+    n_others = true.sum(1)-1 # Labels of a sample beside one of its labels
+    n_together = true.T@n_others # In total over the samples of each label
     most_first = n_together.argsort(descending=True, stable=True).tolist()
     cols = label_columns(labels, names, most_first, k)
     if labels is None: cols = sorted(cols) # In the vocab's order
     # In how many samples two of them are true
     true = true[:,cols]
     shown = true.T@true
-    if normalize: # As a share of the samples with the row's label in which the column's is known
+    if normalize:
         known = (~train[:,cols].isnan()).double()
-        shown = shown/(true.T@known) # nan if there is no such sample
+        n_known = true.T@known # Samples with the row's label in which that of the column is known
+        shown = shown/n_known # nan where there is none
     shown.fill_diagonal_(math.nan)
     # The heat map
     ax = new_axes(ax, figsize or (2.5+0.2*len(cols), max(2.8, 1.2+0.2*len(cols))))

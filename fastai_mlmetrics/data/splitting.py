@@ -82,14 +82,13 @@ def _deal(
         columns = counts.indices[entries]
         count = counts.data[entries]
         fraction = count*units.inverse_totals[columns] # Of the column's total
-        # By how much chi-square, the sum of total * deficit**2 / share, falls if a part gets the unit.
-        # For each column, total * (deficit**2 - (deficit-fraction)**2)
-        #                 = total * fraction * (2*deficit - fraction), and total * fraction = count
-        decrease = (2*count@deficit[columns] - count@fraction)/shares
-        # A column is scarce if each unit that is left is needed by a part that has none of the column.
-        # Then this unit goes to such a part, because otherwise the part would never get one
+        # By how much chi-square falls if a part gets the unit: the sum over the unit's columns of
+        # total * (deficit**2 - (deficit-fraction)**2) / share = count * (2*deficit - fraction) / share
+        decrease = count@(2*deficit[columns] - fraction[:,None])/shares # One number per part
+        # A column is scarce if no more units are left than there are parts without one: then this unit
+        # must go to such a part
         lacking = lacks[columns] # The unit's columns x parts
-        if lacking.any(): # Rarely, after the first units
+        if lacking.any(): # For speed: rarely, after the first units
             n_lacking = lacking.sum(1) # Number of parts that lack each column
             is_scarce = n_left[columns]<=n_lacking
             decrease += 1e9*lacking[is_scarce].sum(0) # More than any chi-square

@@ -53,15 +53,16 @@ def add_trend(
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
     r.train_loss = ifnone(train_loss, math.nan)
-    # `r` is the last epoch so far. If fastai's `SaveModelCallback` loads an earlier epoch after the
-    # fit, `ZeroLabelsCallback` copies these three fields to the record of the earlier epoch
+    # How the fit ended. Here these are the values of `r` itself. They differ only if fastai's
+    # `SaveModelCallback` goes back to an earlier epoch, whose record gets these of the last one
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
     recent = [*before, r][-window:]
     r.ap_median = np.median([o.ap_micro for o in recent]).item()
     best_median = np.nanmax([-math.inf, *(o.ap_median for o in before)])
-    ranks_better = r.ap_median>max(best_median, 1.2*r.random_ap) and not r.collapsed
-    # Loss: a fall of less than a thousandth does not count
+    beats_chance = r.ap_median>1.2*r.random_ap and not r.collapsed # Scores depend on the input
+    ranks_better = r.ap_median>best_median and beats_chance
+    # Loss, compared with the best one before: a fall of less than a thousandth does not count
     def loss_of(o): return math.inf if math.isnan(o.valid_loss) else o.valid_loss
     best_record = min(before, key=loss_of, default=None)
     r.best_loss = loss_of(best_record) if before else math.inf
@@ -71,11 +72,12 @@ def add_trend(
     if train_loss is not None and not math.isfinite(loss): # If losses are known at all
         r.loss_trend = 'diverges'
     elif before and loss>=0 and r.best_loss>=0: # A percentage of a negative loss has no meaning
-        rises = loss > 1.05*r.best_loss
-        r.loss_trend = 'falls' if falls else 'rises' if rises else 'is flat'
-        # Overfitting: while the validation loss rises, the training loss has fallen by a tenth since
-        # the best epoch, to below the validation loss
-        r.overfits = rises and r.train_loss<min(0.9*best_record.train_loss, loss)
+        rises = loss > 1.05*r.best_loss # Validation losses are noisy
+        r.loss_trend = 'rises' if rises else 'is flat'
+        if falls: r.loss_trend = 'falls'
+        # Overfitting: since the best epoch, the training loss has fallen, to below the validation loss
+        fell_in_training = rises and r.train_loss < 0.9*best_record.train_loss
+        r.overfits = fell_in_training and r.train_loss<loss
 
 def keep_trend(r, last):
     "Copy the trend of the last epoch to a validation of the same weights, which have the same loss"

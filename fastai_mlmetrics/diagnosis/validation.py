@@ -181,10 +181,10 @@ class ValidationStats:
         scored = self.per_label.scored and defined # Binary predictions rank nothing
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts) # Positives and counted samples of each label, C numbers each
-        samples = self.samples.counts
+        of_samples = self.samples.counts # Numbers of samples
         n_labels = len(names)
-        enough = samples.counted>=ENOUGH
-        all_sum_to_1 = n_labels>1 and enough and samples.n_sum_to_1==samples.counted
+        enough = of_samples.counted>=ENOUGH
+        all_sum_to_1 = n_labels>1 and enough and of_samples.n_sum_to_1==of_samples.counted
         # One curve of all labels together, from the histograms (2 x labels x bins)
         micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,

@@ -20,7 +20,7 @@ from ..core.passes import (
     accumulate_metrics, check_first_batch, get_dl, get_probs, groups_of)
 from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import AccuracyMulti
-from ..thresholds.tuning import Objective
+from ..thresholds.tuning import Objective, Tuned
 from ..thresholds.choosing import (
     choose, expectation, InUse, recommendation, thresh_table)
 from ..thresholds.finding import (
@@ -195,8 +195,8 @@ def _in_use(decoding, table, counted, vocab):
 def _suggested(
     objective:Objective, # By which the options were compared
     options:list, # Up to three `Tuned`: in use (if any), 'best' for all labels, 'per_label' (if any)
-    chosen, # That of the options which `set_thresh` will set
-    now:InUse, # That of the options which is in use; None: none is
+    chosen:Tuned, # The option that `set_thresh` will set
+    now:InUse, # The option in use; None: no option is in use
     vocab, # C names
     is_part:bool # Whether the model has further labels
 )->SuggestedThresholds:
@@ -212,8 +212,8 @@ def _suggested(
         shown.attrs['reading'] += f"\n{said_once(table.p.sampling)}"
     # `set_thresh` needs names for a threshold per label, and to leave other labels as they are
     names = vocab if is_part or chosen.per_label else None
-    # The options' names are those of its fields: `best` and `per_label`
-    res = SuggestedThresholds(**{o.name: o.value for o in options if not o.in_use})
+    values = {o.name: o.value for o in options}
+    res = SuggestedThresholds(values['best'], values.get('per_label'))
     return res.with_table(shown, thresh=chosen.value, names=names,
                           tuned_on=samples_key(vocab, table.total.sum(0)),
                           expects=expectation(objective, chosen, now),

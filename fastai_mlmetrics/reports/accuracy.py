@@ -219,19 +219,18 @@ def _described(
     # What concerns all rows
     known = {name: row for name,row in rows.items() if not math.isnan(row.value)}
     has_interval = any(not math.isnan(row.low) for row in known.values())
-    # That samples are taken as independent is said by the first report of a session
+    # Intervals take samples as independent: a sentence that only the first report of a session has
     sampling = said_once(p.sampling) if has_interval else ''
     texts = [note(not known, "Some predictions are NaN, so there is nothing to report."),
              frequencies_in_words(p), p.which_labels, sampling]
-    # What concerns single rows
-    first_ones = [name for name in _FIRST if name in known]
-    others = [name for name in known if name not in _FIRST]
+    # What concerns single rows. The sentences on those of `_FIRST` come first
+    in_order = [*filter(known.__contains__, _FIRST), *(o for o in known if o not in _FIRST)]
     limited = {name: f"{in_words(name)} (at most {row.ceiling:.3f})"
                for name,row in known.items() if row.ceiling<_BELOW_1}
     # If label frequencies were passed (`frequencies=`), averages over samples cannot be computed
     without_value = [*OVER_SAMPLES] if p.frequencies is not None else []
     return dict(about=about, reading=' '.join(filter(None, texts)),
-                sentences={name: _sentence(name, known[name], ci) for name in first_ones+others},
+                sentences={name: _sentence(name, known[name], ci) for name in in_order},
                 limited=limited, why_limited=_why_limited(p), reasons=reasons,
                 without_value=without_value)
 

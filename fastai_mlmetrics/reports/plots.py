@@ -48,27 +48,30 @@ def plot_confusion_matrices(self,
         interp.plot_confusion_matrices()
         interp.plot_confusion_matrices(labels=['cat', 'dog'], normalize=True)"""
     # Of labels that are neither true nor predicted, F1 is nan, which comes last
-    f1 = F1ScoreMulti(zero_division=math.nan).values(*self.counts.double())
+    tp,fp,fn,tn = self.counts.double() # C numbers each
+    f1 = F1ScoreMulti(zero_division=math.nan).values(tp, fp, fn, tn)
     lowest_first = f1.argsort(stable=True).tolist()
     cols = label_columns(labels, self.vocab, lowest_first, k)
     # At most `ncols` matrices side by side
     ncols = min(check_int('ncols', ncols, 1), len(cols))
     figsize = figsize or (max(1.6*ncols, 2.4), 2*math.ceil(len(cols)/ncols)+0.4)
     fig,axs = get_grid(len(cols), ncols=ncols, figsize=figsize, layout='constrained', return_fig=True)
-    for ax,i,counts in zip(axs, cols, confusion_matrix(self)[cols]):
-        n_of_row = counts.sum(1, keepdims=True)
-        fractions = counts/np.maximum(n_of_row, 1) # 0 in a row without samples
+    matrices = confusion_matrix(self)[cols] # Labels x true x predicted
+    for ax,i,matrix in zip(axs, cols, matrices):
+        n_of_row = matrix.sum(1, keepdims=True)
+        fractions = matrix/np.maximum(n_of_row, 1) # 0 in a row without samples
         ax.imshow(fractions, cmap=cmap, vmin=0, vmax=1, aspect='auto')
         if plot_txt: # `np.char.mod` formats each fraction
-            texts = np.char.mod(f'%.{norm_dec}f', fractions) if normalize else counts
+            texts = np.char.mod(f'%.{norm_dec}f', fractions) if normalize else matrix
             _write_cells(ax, texts, fractions)
         ax.set_title(plot_label(self.vocab[i], 20), fontsize=8)
         ax.set_xticks([0,1], ['no','yes'], fontsize=8)
         ax.set_yticks([0,1], ['no','yes'], fontsize=8)
     # The title, with the threshold: a single label may have its own
     rule = self.predictions.rule_of(cols[0]) if len(cols)==1 else self.rule
-    is_part = labels is None and len(cols)<len(f1)
-    which = note(is_part, f'lowest F1: {len(cols)} of {len(f1):,} labels, ')
+    n_labels = len(self.vocab)
+    is_part = labels is None and len(cols)<n_labels
+    which = note(is_part, f'lowest F1: {len(cols)} of {n_labels:,} labels, ')
     fig.suptitle(ifnone(title, which+rule.describe()), fontsize=10)
     fig.supxlabel('predicted', fontsize=10)
     fig.supylabel('true', fontsize=10)
@@ -136,16 +139,16 @@ def plot_thresholds(self,
     scores = curve.score[0,1:].tolist() # The first step predicts nothing, so it has no score
     # The axis of probabilities goes from 0 to 1; that of logits and other margins contains all scores
     # and the threshold in use
-    low,high = (0,1) if is_probs(self.preds) else (min(*scores, thresh),max(*scores, thresh))
-    # Step k predicts the k highest scores, for thresholds from `places[k]` down to `places[k+1]`
-    places = [high, *scores, low]
+    on_axis = [0,1] if is_probs(self.preds) else [*scores, thresh]
+    # Step k, of 0 to n, predicts the k highest scores. It lasts from `ends[k]` down to `ends[k+1]`
+    ends = [max(on_axis), *scores, min(on_axis)] # n+2, falling
     # A line for each metric, and one at the threshold in use
     ax = new_axes(ax, figsize)
     metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'f1': F1ScoreMulti}
     for name,cls in metrics.items():
         values = curve.values(cls(zero_division=math.nan))[0]
         heights = [*values, values[-1]] # The last step is level up to its end
-        ax.plot(places, heights, drawstyle='steps-post', label=name)
+        ax.plot(ends, heights, drawstyle='steps-post', label=name)
     if not self.rule.is_top_k:
         # The lines ignore limits such as `min_labels=1`
         without = note(self.rule.limits, f',\nwithout {self.rule.limits}')

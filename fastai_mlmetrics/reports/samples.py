@@ -187,8 +187,8 @@ def mistakes(self,
     found = _mistakes(self, kind, cols)
     if groups is not None:
         of_items = item_values(self, groups, 'groups')
+        # An item may have several samples, `rows_per_item`: its group is repeated for each of them
         n_items = len(self.preds)//self.rows_per_item
-        # An item may have several samples: then its group is repeated for each of them
         group_of_sample = group_values(of_items, len(self.preds), items=range(n_items))
         group = pd.Series(group_of_sample[found['sample']], index=found.index)
         found = found[~group.duplicated()] # The first mistake of each group
@@ -309,7 +309,8 @@ def _plot_images(interp, images, selection,
     names = [plot_name(o, chars) for o in sample_titles(interp, selection.idxs)]
     values = [f'{selection.value_name} {format_cell(o)}' for o in selection.values.tolist()]
     if not figsize: # In inches. A row has an image (not too tall), its name and value, its caption
-        n_lines = max(sum(len(lines) for lines in caption.values()) for caption in captions)
+        def n_lines_of(caption): return sum(map(len, caption.values())) # Of all kinds
+        n_lines = max(map(n_lines_of, captions))
         *_,image_height,image_width = images[0].shape
         row_height = width*min(1.5, image_height/image_width) + 0.6 + 0.18*n_lines
         title_height = 0.2 + 0.2*len(title)

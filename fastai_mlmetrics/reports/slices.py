@@ -255,24 +255,24 @@ def _label_table(
     alpha # Probability that any row is a false claim
 ):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    # In each slice, and in all other samples: a share and its denominator, for example recall and the
-    # number of positives. F1 is no share, so its place has the Jaccard index, which grows with F1. All
-    # of these, and the p-values, are slices x metrics x labels
+    # Two pairs, (share, its denominator), such as recall and the number of positives; each array is
+    # slices x metrics x labels. In the place of F1 is the Jaccard index, because F1 is no share
     inside,outside = _both_sides(p, differences, numbers)
     value,_ = inside
     elsewhere,_ = outside
-    # Corrected for the number of tests (Tarone): only those count that have enough data for `alpha`
+    # p-values times the number of tests, of which Tarone's method leaves out those that cannot reach
+    # `alpha` with their few pairs
     p_values = _p_values(inside, outside, alpha)
-    found = (p_values<=alpha).nonzero()
-    slice_number,metric,label = found
-    table = Table(dict(metric=np.array(_METRICS)[metric], value=value[found],
+    found = np.nonzero(p_values<=alpha)
+    slice_numbers,metric_numbers,label_numbers = found
+    table = Table(dict(metric=np.array(_METRICS)[metric_numbers], value=value[found],
                        elsewhere=elsewhere[found], p_value=p_values[found]))
     for side in ('value','elsewhere'): # Back from the Jaccard index J to F1 = 2 J / (1 + J)
         table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
     table.insert(3, 'difference', table.value-table.elsewhere)
     # A row is named by its slice and its label
-    index = slices[slice_number].to_frame(index=False)
-    names = pd.Series([p.vocab[o] for o in label], dtype=object)
+    index = slices[slice_numbers].to_frame(index=False)
+    names = pd.Series([p.vocab[o] for o in label_numbers], dtype=object)
     # A column that samples are sliced by may be named 'label', too
     index.insert(index.shape[1], 'label', names, allow_duplicates=True)
     table.index = pd.MultiIndex.from_frame(index)
@@ -419,8 +419,9 @@ def _compare_all(
     differences = [_compare(p, numbers==i, measure) for i in range(len(slices))]
     table = _difference_table(differences, slices, ci)
     table.insert(0, 'samples', numbers.bincount().numpy())
-    n_true = p.true.sum(1).cpu() # True labels of each sample
-    table.insert(1, 'positives', numbers.bincount(weights=n_true).long().numpy())
+    n_true_of_sample = p.true.sum(1).cpu()
+    positives = numbers.bincount(weights=n_true_of_sample) # Summed over the samples of each slice
+    table.insert(1, 'positives', positives.long().numpy())
     table.columns.name = name
     # What the texts below the table say
     sampling = said_once(p.sampling) if table.low.notna().any() else ''

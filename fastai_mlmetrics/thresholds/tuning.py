@@ -393,22 +393,24 @@ def tune_required(self:Objective,
 )->Tuned: # One per label
     "Tune the labels that have a constraint, so that they keep it or come nearest"
     constraint = self.constraint
-    masks = table.fold_masks() # S x folds: all folds, then all without the first, the second...
-    thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy() # S x C
+    masks = table.fold_masks() # S sets of folds x folds: all folds, then all but each one
+    thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy() # S x C, or S x 1, to S x C
     # Why each label has no threshold of its own, '' if it has; one threshold for all has no reasons
     reasons = [*tuned.fallback] or ['' for _ in range(table.c)]
     for i,least in table.with_progress(constraint.least_by_label.items()):
         row = table.row(i)
         # A threshold for each set of folds, nan where none keeps the minimum
         best,design_effect = self._best_kept(table, i, row, least)
-        # Where none does, the one that comes nearest. For a recall, it predicts every sample; even so,
-        # a few positives are too few to promise the recall with a confidence
-        if constraint.name=='recall': nearest = table.everything
-        else: nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
-        # Without a positive, a label keeps the threshold that it has without the constraint
+        # Where none does, the one that comes nearest. A recall with a confidence is kept only if its
+        # lower bound is high enough. With few positives, even a recall of 1 is not, and the nearest
+        # threshold is the one that predicts every sample
+        nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
+        if constraint.name=='recall': nearest = np.full(len(masks), table.everything)
+        # Without a positive, neither is known: the label keeps its threshold without the constraint
         n_positives = masks@table.total[:,1,i] # In each set; place 0 has the negatives
-        otherwise = np.where((n_positives>0) & ~np.isnan(nearest), nearest, thresh[:,i])
-        thresh[:,i] = np.where(np.isnan(best), otherwise, best)
+        nearest = np.where(n_positives>0, nearest, math.nan)
+        for option in (nearest, best): # `best` comes last, because it has priority
+            thresh[:,i] = np.where(np.isnan(option), thresh[:,i], option)
         of_all = best[0] # Tuned on all folds
         reasons[i] = constraint.why(least, table.true[i], design_effect) if np.isnan(of_all) else ''
     return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(reasons))
