@@ -130,7 +130,7 @@ TERMS = {
     'howto/32_fastai_errors': 'error_rate fails, accuracy fails, AssertionError, KeyError, shape mismatch, '
         'Exception occured in Recorder when calling event after_batch, 0D or 1D target tensor expected multi-target '
         'not supported, target size must be the same as input size, not included in the training dataset red_4 red_5',
-    'howto/32_fastai_errors#cannot-pickle-_thread-rlock-object': 'mixup, cutmix, learning rate finder',
+    'howto/32_fastai_errors#cannot-pickle-_threadrlock-object': 'mixup, cutmix, learning rate finder',
     'reference/01_metrics#a-metric-of-your-own': 'custom metric, AccumMetric, metrics that are not sums, median',
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',
