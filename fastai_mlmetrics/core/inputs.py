@@ -84,11 +84,11 @@ def _from_table(
 )->Tensor:
     "Convert an object that is not a tensor to a tensor"
     o = as_frame(o) # Tables of other libraries as DataFrames
-    # Items of a list, or cells that are rows; None: `o` is neither a list nor has it such cells
+    # The rows, if `o` is a list of them, or if each of its cells is a whole row; if not, None
     rows = _rows(o)
     # numpy does not stack rows that are cells, and cannot read tensors with gradients or on a GPU
-    are_cells = isinstance(o, (pd.Series,np.ndarray))
-    if rows and (are_cells or isinstance(rows[0], Tensor)): return _stacked(rows)
+    has_cells = isinstance(o, (pd.Series,np.ndarray))
+    if rows and (has_cells or isinstance(rows[0], Tensor)): return _stacked(rows)
     # Refuse other objects: numpy would iterate over them, which loads a data set or never ends
     is_convertible = isinstance(o, (*_LISTS,Number)) or any(hasattr(o, k) for k in _CONVERTIBLE)
     if not is_convertible: raise TypeError(f"{type(o).__name__} is no array")

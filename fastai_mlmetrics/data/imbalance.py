@@ -219,14 +219,14 @@ def plot_cooccurrence(
 ):
     """Plot a heat map of the labels that occur together in training
 
-    Row i, column j: the share of the samples with label i that have label j, too.
+    Row i, column j: the share (or number) of the samples with label i that have label j, too.
 
         plot_cooccurrence(targs, vocab=names)"""
     names,train,_ = label_matrix(data, **kwargs)
     # Which labels
     true = train.nan_to_num() # N x C; unknown targets, nan, do not count as true
-    n_others = true.sum(1)-1 # Labels of a sample beside one of its labels
-    n_together = true.T@n_others # In total over the samples of each label
+    n_others = true.sum(1)-1 # How many other labels stand beside a label of a sample
+    n_together = true.T@n_others # The sum of that over all samples of a label, C numbers
     most_first = n_together.argsort(descending=True, stable=True).tolist()
     cols = label_columns(labels, names, most_first, k)
     if labels is None: cols = sorted(cols) # In the vocab's order

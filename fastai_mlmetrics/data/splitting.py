@@ -70,7 +70,7 @@ def _deal(
     order # Indices of the units, in the order in which they are assigned
 ): # Number of the part of each unit
     "Assign each unit to the part that needs it most"
-    counts = units.counts # Units x columns, a `csr_array`: labels, and (last) samples
+    counts = units.counts # A `csr_array`, units x columns: one per label, and a last one of samples
     n_columns = counts.shape[1]
     deficit = np.tile(shares, (n_columns, 1)) # Columns x parts, as fractions of the column's total
     lacks = np.ones((n_columns, len(shares)), bool) # Whether a part has no unit of a column yet
@@ -83,10 +83,11 @@ def _deal(
         count = counts.data[entries]
         fraction = count*units.inverse_totals[columns] # Of the column's total
         # By how much chi-square falls if a part gets the unit: the sum over the unit's columns of
-        # total * (deficit**2 - (deficit-fraction)**2) / share = count * (2*deficit - fraction) / share
+        # total * (deficit**2 - (deficit-fraction)**2) / share, in which total * fraction = count, so
+        # this is count * (2*deficit - fraction) / share
         decrease = count@(2*deficit[columns] - fraction[:,None])/shares # One number per part
-        # A column is scarce if no more units are left than there are parts without one: then this unit
-        # must go to such a part
+        # A column is scarce if its units left just suffice for the parts that lack it: then this unit
+        # must go to one of these parts
         lacking = lacks[columns] # The unit's columns x parts
         if lacking.any(): # For speed: rarely, after the first units
             n_lacking = lacking.sum(1) # Number of parts that lack each column

@@ -53,14 +53,15 @@ def add_trend(
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
     r.train_loss = ifnone(train_loss, math.nan)
-    # How the fit ended. Here these are the values of `r` itself. They differ only if fastai's
-    # `SaveModelCallback` goes back to an earlier epoch, whose record gets these of the last one
+    # `last_*` are the values at the end of the fit: for now those of `r`. If `SaveModelCallback` goes
+    # back to an earlier epoch, `last_*` of that epoch's record become those of the last epoch
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
     recent = [*before, r][-window:]
     r.ap_median = np.median([o.ap_micro for o in recent]).item()
     best_median = np.nanmax([-math.inf, *(o.ap_median for o in before)])
-    beats_chance = r.ap_median>1.2*r.random_ap and not r.collapsed # Scores depend on the input
+    # If collapsed, scores do not depend on the input, so that a rise of average precision is noise
+    beats_chance = r.ap_median>1.2*r.random_ap and not r.collapsed
     ranks_better = r.ap_median>best_median and beats_chance
     # Loss, compared with the best one before: a fall of less than a thousandth does not count
     def loss_of(o): return math.inf if math.isnan(o.valid_loss) else o.valid_loss
@@ -75,9 +76,9 @@ def add_trend(
         rises = loss > 1.05*r.best_loss # Validation losses are noisy
         r.loss_trend = 'rises' if rises else 'is flat'
         if falls: r.loss_trend = 'falls'
-        # Overfitting: since the best epoch, the training loss has fallen, to below the validation loss
-        fell_in_training = rises and r.train_loss < 0.9*best_record.train_loss
-        r.overfits = fell_in_training and r.train_loss<loss
+        # Overfitting: since the best epoch, the validation loss has risen, while the training loss has
+        # fallen to below it
+        r.overfits = rises and r.train_loss<loss and r.train_loss < 0.9*best_record.train_loss
 
 def keep_trend(r, last):
     "Copy the trend of the last epoch to a validation of the same weights, which have the same loss"

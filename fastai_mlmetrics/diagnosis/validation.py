@@ -176,19 +176,18 @@ class ValidationStats:
         if read is None: return None
         counts,checks = read # Counts of each label, 4 x C, and the six numbers of `value_checks`
         if not counts.any(): return None
-        # Whether metrics are defined: not if a prediction is NaN. Wrong targets raise an error
-        defined = self.per_label.check_input(checks)
-        scored = self.per_label.scored and defined # Binary predictions rank nothing
+        defined = self.per_label.check_input(checks) # False if a prediction is NaN
+        scored = self.per_label.scored and defined # Binary predictions are no scores, and rank nothing
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts) # Positives and counted samples of each label, C numbers each
-        of_samples = self.samples.counts # Numbers of samples
+        of_samples = self.samples.counts # How many count, and whose scores sum to 1
         n_labels = len(names)
         enough = of_samples.counted>=ENOUGH
         all_sum_to_1 = n_labels>1 and enough and of_samples.n_sum_to_1==of_samples.counted
         # One curve of all labels together, from the histograms (2 x labels x bins)
         micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,
-            labels=None if self.scores_all else [*names], # Those scored; None: all
+            labels=None if self.scores_all else [*names], # Those that are evaluated; None: all
             label_counts=dict(zip(names, counts.T.tolist())),
             **self._rates(counts, defined),
             **self._label_lists(counts, names, defined),

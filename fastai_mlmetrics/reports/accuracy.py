@@ -209,7 +209,7 @@ def _described(
     constant_labels:Tensor, # Labels of the constant prediction, C bools
     reasons:dict, # Why there is no interval, by row; only of rows without one
     ci:float # Confidence level of the intervals; None: no intervals
-)->dict: # The `attrs` of a report, from which `AccuracyReport.reading` takes what concerns its rows
+)->dict: # The `attrs` of a report. Its `reading` picks the texts of the rows that it still has
     "Write what columns and rows mean, and notes that apply to only some rows"
     # What the columns are
     constant_names = p.vocab[constant_labels.nonzero().flatten().tolist()]
@@ -219,12 +219,13 @@ def _described(
     # What concerns all rows
     known = {name: row for name,row in rows.items() if not math.isnan(row.value)}
     has_interval = any(not math.isnan(row.low) for row in known.values())
-    # Intervals take samples as independent: a sentence that only the first report of a session has
+    # That intervals take samples as independent is said once per session
     sampling = said_once(p.sampling) if has_interval else ''
     texts = [note(not known, "Some predictions are NaN, so there is nothing to report."),
              frequencies_in_words(p), p.which_labels, sampling]
     # What concerns single rows. The sentences on those of `_FIRST` come first
     in_order = [*filter(known.__contains__, _FIRST), *(o for o in known if o not in _FIRST)]
+    # Rows that cannot reach 1 even if all predictions are right, with the most that they can reach
     limited = {name: f"{in_words(name)} (at most {row.ceiling:.3f})"
                for name,row in known.items() if row.ceiling<_BELOW_1}
     # If label frequencies were passed (`frequencies=`), averages over samples cannot be computed

@@ -61,7 +61,7 @@ def plot_confusion_matrices(self,
         n_of_row = matrix.sum(1, keepdims=True)
         fractions = matrix/np.maximum(n_of_row, 1) # 0 in a row without samples
         ax.imshow(fractions, cmap=cmap, vmin=0, vmax=1, aspect='auto')
-        if plot_txt: # `np.char.mod` formats each fraction
+        if plot_txt:
             texts = np.char.mod(f'%.{norm_dec}f', fractions) if normalize else matrix
             _write_cells(ax, texts, fractions)
         ax.set_title(plot_label(self.vocab[i], 20), fontsize=8)
@@ -136,19 +136,20 @@ def plot_thresholds(self,
         raise ValueError(f"label {self.vocab[i]!r} has no target that counts")
     thresh = self.predictions.rule_of(i).thresh
     curve = _curve(self, i)
-    scores = curve.score[0,1:].tolist() # The first step predicts nothing, so it has no score
+    # The lines have n+1 steps: step k predicts the k highest of n scores. Step 0 predicts nothing, so
+    # it has no score
+    scores = curve.score[0,1:].tolist()
     # The axis of probabilities goes from 0 to 1; that of logits and other margins contains all scores
     # and the threshold in use
     on_axis = [0,1] if is_probs(self.preds) else [*scores, thresh]
-    # Step k, of 0 to n, predicts the k highest scores. It lasts from `ends[k]` down to `ends[k+1]`
-    ends = [max(on_axis), *scores, min(on_axis)] # n+2, falling
+    edges = [max(on_axis), *scores, min(on_axis)] # Step k: `edges[k]` to `edges[k+1]`
     # A line for each metric, and one at the threshold in use
     ax = new_axes(ax, figsize)
     metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'f1': F1ScoreMulti}
     for name,cls in metrics.items():
         values = curve.values(cls(zero_division=math.nan))[0]
         heights = [*values, values[-1]] # The last step is level up to its end
-        ax.plot(ends, heights, drawstyle='steps-post', label=name)
+        ax.plot(edges, heights, drawstyle='steps-post', label=name)
     if not self.rule.is_top_k:
         # The lines ignore limits such as `min_labels=1`
         without = note(self.rule.limits, f',\nwithout {self.rule.limits}')

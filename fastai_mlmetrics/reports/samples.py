@@ -172,7 +172,7 @@ def mistakes(self,
     label=None, # Name or index of a label; None: all
     kind:str=None, # 'missed' for false negatives, 'false' for false positives; None: both
     max_n:int=None, # Maximum number of mistakes; None: all
-    groups=None # Group of each sample, or a column of the items, to list one of each; None: all
+    groups=None # Group of each sample, or a column of the items, to list one per group; None: all
 )->Table: # A row per mistake: item (if samples have names), label, kind, score
     """List all mistakes, the most confident first: if a target is wrong, it is probably among these
 
@@ -187,7 +187,7 @@ def mistakes(self,
     found = _mistakes(self, kind, cols)
     if groups is not None:
         of_items = item_values(self, groups, 'groups')
-        # An item may have several samples, `rows_per_item`: its group is repeated for each of them
+        # If an item has several samples, `group_values` repeats its group for each of them
         n_items = len(self.preds)//self.rows_per_item
         group_of_sample = group_values(of_items, len(self.preds), items=range(n_items))
         group = pd.Series(group_of_sample[found['sample']], index=found.index)
@@ -300,7 +300,7 @@ def _plot_images(interp, images, selection,
     # The grid
     n = len(images)
     if not ncols: ncols = math.ceil(n/nrows) if nrows else min(n, 3)
-    nrows = max(nrows or 0, math.ceil(n/ncols)) # Enough for all images, even if fewer were asked for
+    nrows = max(nrows or 0, math.ceil(n/ncols)) # Enough for all, even if fewer rows were asked for
     # The texts, in lines that are as wide as an image
     width = figsize[0]/ncols if figsize else 2.4 # Inches
     chars = max(12, int(15*width)) # An inch has about 15 characters of this size
@@ -309,7 +309,7 @@ def _plot_images(interp, images, selection,
     names = [plot_name(o, chars) for o in sample_titles(interp, selection.idxs)]
     values = [f'{selection.value_name} {format_cell(o)}' for o in selection.values.tolist()]
     if not figsize: # In inches. A row has an image (not too tall), its name and value, its caption
-        def n_lines_of(caption): return sum(map(len, caption.values())) # Of all kinds
+        def n_lines_of(caption): return sum(map(len, caption.values())) # Of all kinds of labels
         n_lines = max(map(n_lines_of, captions))
         *_,image_height,image_width = images[0].shape
         row_height = width*min(1.5, image_height/image_width) + 0.6 + 0.18*n_lines

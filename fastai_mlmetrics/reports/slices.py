@@ -255,28 +255,30 @@ def _label_table(
     alpha # Probability that any row is a false claim
 ):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    # Two pairs, (share, its denominator), such as recall and the number of positives; each array is
-    # slices x metrics x labels. In the place of F1 is the Jaccard index, because F1 is no share
+    # `inside` and `outside` are a tuple each: shares, such as recall, and their denominators, such as
+    # the number of positives. All arrays are slices x metrics x labels
     inside,outside = _both_sides(p, differences, numbers)
     value,_ = inside
     elsewhere,_ = outside
-    # p-values times the number of tests, of which Tarone's method leaves out those that cannot reach
-    # `alpha` with their few pairs
+    # p-values times the number of tests. Tarone's method does not count tests whose denominators are
+    # so small that no difference could reach `alpha`
     p_values = _p_values(inside, outside, alpha)
     found = np.nonzero(p_values<=alpha)
     slice_numbers,metric_numbers,label_numbers = found
     table = Table(dict(metric=np.array(_METRICS)[metric_numbers], value=value[found],
                        elsewhere=elsewhere[found], p_value=p_values[found]))
-    for side in ('value','elsewhere'): # Back from the Jaccard index J to F1 = 2 J / (1 + J)
+    # F1 is no share, so its tests are those of the Jaccard index J: F1 = 2 J / (1 + J)
+    for side in ('value','elsewhere'):
         table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
     table.insert(3, 'difference', table.value-table.elsewhere)
+    table = table.sort_values('difference', key=np.abs, ascending=False, kind='stable')
     # A row is named by its slice and its label
-    index = slices[slice_numbers].to_frame(index=False)
-    names = pd.Series([p.vocab[o] for o in label_numbers], dtype=object)
+    index = slices[slice_numbers[table.index]].to_frame(index=False)
+    names = pd.Series([p.vocab[o] for o in label_numbers[table.index]], dtype=object)
     # A column that samples are sliced by may be named 'label', too
     index.insert(index.shape[1], 'label', names, allow_duplicates=True)
     table.index = pd.MultiIndex.from_frame(index)
-    return table.sort_values('difference', key=np.abs, ascending=False, kind='stable')
+    return table
 
 # %% ../../nbs/reports/03_slices.ipynb #51ce0050
 class SliceComparison(Table):
@@ -413,7 +415,7 @@ def _compare_all(
     if p.nan_warning: raise ValueError(p.nan_warning)
     if name in RANKINGS and not p.scored:
         raise ValueError(f"{name} needs scores, but these are binary predictions")
-    # Only samples that count, the number of each one's slice, and the names of the slices
+    # `p` with only the samples that count, the slice of each as a number from 0, the slices' names
     p,numbers,slices = _sliced(p, by, n_items)
     # Each slice, compared with all other samples
     differences = [_compare(p, numbers==i, measure) for i in range(len(slices))]

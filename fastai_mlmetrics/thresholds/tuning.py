@@ -394,23 +394,22 @@ def tune_required(self:Objective,
     "Tune the labels that have a constraint, so that they keep it or come nearest"
     constraint = self.constraint
     masks = table.fold_masks() # S sets of folds x folds: all folds, then all but each one
-    thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy() # S x C, or S x 1, to S x C
-    # Why each label has no threshold of its own, '' if it has; one threshold for all has no reasons
+    thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy() # S x C, even from S x 1
+    # Why each label has no threshold of its own, or ''; a threshold for all labels has no `fallback`
     reasons = [*tuned.fallback] or ['' for _ in range(table.c)]
     for i,least in table.with_progress(constraint.least_by_label.items()):
         row = table.row(i)
         # A threshold for each set of folds, nan where none keeps the minimum
         best,design_effect = self._best_kept(table, i, row, least)
-        # Where none does, the one that comes nearest. A recall with a confidence is kept only if its
-        # lower bound is high enough. With few positives, even a recall of 1 is not, and the nearest
-        # threshold is the one that predicts every sample
-        nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
+        # Where none does, the one that comes nearest. If even a recall of 1 is no proof, because there
+        # are few positives, nothing comes nearer than to predict every sample
         if constraint.name=='recall': nearest = np.full(len(masks), table.everything)
-        # Without a positive, neither is known: the label keeps its threshold without the constraint
+        else: nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
+        required = np.where(np.isnan(best), nearest, best)
+        # Without a positive, recall and precision are unknown: it keeps its threshold of `tuned`
         n_positives = masks@table.total[:,1,i] # In each set; place 0 has the negatives
-        nearest = np.where(n_positives>0, nearest, math.nan)
-        for option in (nearest, best): # `best` comes last, because it has priority
-            thresh[:,i] = np.where(np.isnan(option), thresh[:,i], option)
+        is_known = (n_positives>0) & ~np.isnan(required)
+        thresh[:,i] = np.where(is_known, required, thresh[:,i])
         of_all = best[0] # Tuned on all folds
         reasons[i] = constraint.why(least, table.true[i], design_effect) if np.isnan(of_all) else ''
     return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(reasons))

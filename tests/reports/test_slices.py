@@ -435,3 +435,12 @@ def test_a_label_is_not_compared_where_it_does_not_occur(sites):
     found = compare_slices(s, y, by).labels.reset_index().set_index(['slice','label','metric']).loc[(1,0)]
     others = by>1
     assert found.elsewhere['f1']==pytest.approx(skm.f1_score(y[others,0], s[others,0]>0.5))
+
+@pytest.mark.parametrize('name', ['label', 'difference', 'metric'])
+def test_slices_may_be_named_like_a_column_of_the_labels(name):
+    rng = np.random.default_rng(0)
+    by = pd.Series(np.arange(600)%2, name=name)
+    y = (rng.random((600, 2))<0.3).astype(int)
+    s = np.where(by.to_numpy()[:,None]==1, 1-y, y)*0.6+0.2 # All wrong in slice 1
+    found = compare_slices(s, y, by).labels
+    assert [*found.index.names]==[name, 'label'] and (found.difference.abs()==1).all() and len(found)==12
