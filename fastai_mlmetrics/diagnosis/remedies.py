@@ -117,16 +117,16 @@ def _of_labels(r):
     "Return the argument `labels` after others, to be typed; '' if all labels are scored"
     return note(r.labels, f', labels={r.labels}')
 
-def _search(r, average, of_arrays):
-    "Return the call that finds thresholds, and sets them if it can"
-    labels = _of_labels(r)
-    if not r.phase and not r.decodes: return f"`best_thresholds(preds, targs, {of_arrays}{labels})`"
-    find = f"learn.thresh_find({(average+labels).removeprefix(', ')})"
+def _search(r, how):
+    "Return the call that finds thresholds, with the argument `how`, and sets them if it can"
+    how += _of_labels(r)
+    if not r.phase and not r.decodes: return f"`best_thresholds(preds, targs, {how})`"
+    find = f"learn.thresh_find({how})"
     return f"`learn.set_thresh({find})`" if r.decodes else f"`{find}`"
 
 def _own_thresholds(r):
     "Advise a threshold per label, with the code to find and set them"
-    how = _search(r, '', 'per_label=True')
+    how = _search(r, 'per_label=True')
     return (f"Use a threshold per label{_without(r)}: {how}. "
             f"Cross-validated micro F1: {r.per_label_f1:.3f} per label, "
             f"{r.global_f1:.3f} global, {r.f1_micro:.3f} now. The same score means a different "
@@ -175,7 +175,7 @@ def with_ap(dead):
 
 def _per_label(r):
     "Advise thresholds per label for macro F1, and name the labels that they would find"
-    how = _search(r, "average='macro'", "average='macro'")
+    how = _search(r, "average='macro'")
     dead = _dead(r, True)
     correctly = ' correctly' if any(o['predicted'] for o in dead) else ''
     return (f"For macro F1, use a threshold per label: {how}. Some labels rank above chance and are "
