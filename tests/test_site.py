@@ -358,13 +358,13 @@ FIRST = {
     'howto/14_other_shapes': 'segmentation',
     'howto/15_no_internet_kaggle': 'kaggle; ensemble',
     'howto/17_compare_models': 'f1 per hospital; which seed',
-    'howto/22_no_label': 'missing labels',
+    'howto/22_no_label': 'missing labels; mixup; cutmix',
     'howto/24_confusion_matrix': 'confusion matrix',
     'howto/25_rare_labels': 'class imbalance; calibration; oversampling',
     'howto/29_choose_threshold': 'reset threshold; threshold per class',
-    'howto/30_predicts_nothing': 'predict returns nothing; f1 is 0',
+    'howto/30_predicts_nothing': 'predict returns nothing; f1 is 0; learning rate finder',
     'howto/32_fastai_errors':
-        'mixup; cutmix; learning rate finder; ==: 32 640; Expected input batch_size to match target batch_size; '
+        '==: 32 640; Expected input batch_size to match target batch_size; '
         'was not included in the training dataset; object of type float has no len; unhashable type list; '
         'Target size must be the same as input size',
     'reference/01_metrics': 'mean average precision; hamming; exact match',

@@ -106,8 +106,8 @@ TERMS = {
     'howto/22_no_label': 'no finding, background images, negative images, '
         'from single-label to multi-label, multi-class to multi-label, '
         'empty labels, samples without any label, missing targets, missing labels, unlabelled, unlabeled, '
-        'unknown labels, only positives known, value -1, validation set without a label, split, ROC AUC is nan, '
-        'ROC AUC one class, only one class is present in y_true, undefined metric',
+        'unknown labels, only positives known, value -1, mixup, cutmix, validation set without a label, split, '
+        'ROC AUC is nan, ROC AUC one class, only one class is present in y_true, undefined metric',
     'howto/23_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
     'howto/24_confusion_matrix': 'multilabel confusion matrix, savefig',
     'howto/24_confusion_matrix#results-table-for-a-paper': 'mAP CP CR CF1, PASCAL VOC 2007, 11-point average precision',
@@ -123,14 +123,13 @@ TERMS = {
     'howto/29_choose_threshold#labels-that-exclude-each-other':
         'mutually exclusive labels, exclusive groups, clear cloudy haze',
     'howto/30_predicts_nothing': 'show_results without labels, predict returns nothing, predict returns empty list, '
-        'no tags predicted, empty predictions, F1 is zero, F1 is 0, F1 stays 0, unfreeze',
+        'no tags predicted, empty predictions, F1 is zero, F1 is 0, F1 stays 0, unfreeze, learning rate finder',
     'howto/31_csv_to_dataloaders': 'ImageDataLoaders, TextDataLoaders, TabularDataLoaders, TabularPandas, DataBlock, '
         'label_delim, label_col, y_block, MultiCategoryBlock, several targets in a table, one-hot columns of a CSV, '
         'columns of 0/1, load my data, valid_idx, valid_col, names with commas',
     'howto/32_fastai_errors': 'error_rate fails, accuracy fails, AssertionError, KeyError, shape mismatch, '
         'Exception occured in Recorder when calling event after_batch, 0D or 1D target tensor expected multi-target '
         'not supported, target size must be the same as input size, not included in the training dataset red_4 red_5',
-    'howto/32_fastai_errors#cannot-pickle-_threadrlock-object': 'mixup, cutmix, learning rate finder',
     'reference/01_metrics#a-metric-of-your-own': 'custom metric, AccumMetric, metrics that are not sums, median',
     'reference/01_metrics#jaccardmulti': 'IoU, intersection over union',
     'reference/01_metrics#fbetamulti': 'F0.5, F2, F-beta',

@@ -50,7 +50,7 @@ class Predictions:
         preds, # Predictions: the last axis is the labels, all others are samples
         targs, # Targets of the same shape, each 0 or 1
         *,
-        thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
+        thresh=0.5, # Labels with scores above it are predicted: a number, one per label, or a dict
         sigmoid:bool=False, # Whether the predictions are logits
         vocab=None, # Names of the labels; None: the columns of a DataFrame, or numbers
         labels=None, # Labels to score, by name or by index; None: all

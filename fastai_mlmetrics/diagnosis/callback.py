@@ -42,7 +42,7 @@ class _FitState:
 def _dataset(dl): return ifnone(getattr(dl, 'dataset', None), dl)
 
 class ZeroLabelsCallback(Callback):
-    """Warn if a multi-label model looks accurate, but predicts (nearly) nothing
+    """Warn if a multi-label model predicts nothing, too much, or no better than a constant
 
         learn = vision_learner(dls, resnet18, metrics=multilabel_metrics(), cbs=ZeroLabelsCallback())
 

@@ -226,8 +226,9 @@ def thresh_finding(
             f"threshold{best}{without}, and {r.f1_micro:.3f} now{constant}.")
 
 def describe_unchanged(r):
-    "Report in a line that the verdict has not changed"
-    return as_warning(_title(r, continued("As before, ", problem(r, _at(r)))), r=r)
+    "Report in a line that the verdict has not changed, and how to go on after a fit that has helped"
+    helps = remedies(r)[:1] if r.phase=='fit' and r.learns else []
+    return as_warning(_title(r, continued("As before, ", problem(r, _at(r)))), r=r, remedies=helps)
 
 def describe_frozen(r):
     "Report a fit of the last layers in short, because the other layers are trained next"

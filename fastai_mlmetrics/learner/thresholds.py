@@ -206,6 +206,7 @@ def _suggested(
     chosen_row = options.index(chosen)
     shown['advice'] = ['set' if i==chosen_row else '' for i in range(len(shown))]
     shown.attrs['marked'] = [chosen.name]
+    shown.attrs['about'] += " `now` is the threshold in use; `advice` marks what `set_thresh` sets."
     best = first(options, lambda o: o.name=='best') # One threshold for all labels
     shown.attrs['reading'] = recommendation(objective, chosen, now, vocab, best)
     if table.has_samples and chosen.held_out:
@@ -239,7 +240,7 @@ def thresh_find(self:Learner,
     frequencies=None, # Share of positives where the model is used, by label or one each; None: as here
     **kwargs
 )->SuggestedThresholds: # Fields `best` and `per_label`, and `thresh`; displayed as a table
-    """Find a better threshold than 0.5, and say what to expect of it
+    """Find a better threshold than the one in use, and say what to expect of it
 
         learn.set_thresh(learn.thresh_find()) # Find it, and set it
         learn.set_thresh(learn.thresh_find(average='macro')) # If rare labels matter

@@ -372,7 +372,7 @@ def _function_of(cls, name, shown):
     def f(
         inp:Tensor, # Predictions: the last axis is the labels, all others are samples
         targ:Tensor, # Targets of the same shape, each 0 or 1
-        thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
+        thresh=0.5, # Labels with scores above it are predicted: a number, one per label, or a dict
         sigmoid:bool=True # Whether the predictions are logits
     )->Tensor: # 0-d, in [0, 1]
         value = cls(thresh=thresh, sigmoid=sigmoid)(inp, targ)

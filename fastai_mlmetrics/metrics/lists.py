@@ -50,7 +50,7 @@ def _ranking_kwargs(kwargs):
 
 @delegates(CountsMetric.__init__, but=_OF_ONE)
 def multilabel_metrics(
-    thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
+    thresh=0.5, # Labels with scores above it are predicted: a number, one per label, or a dict
     sigmoid:bool=True, # Whether the predictions are logits
     *,
     full:bool=False, # Whether to add weighted F1, and precision and recall averaged over samples
@@ -95,7 +95,7 @@ _IN_PAPERS = dict(
 
 @delegates(CountsMetric.__init__, but=_OF_ONE)
 def paper_metrics(
-    thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
+    thresh=0.5, # Labels with scores above it are predicted: a number, one per label, or a dict
     sigmoid:bool=True, # Whether the predictions are logits
     *,
     top_k:int=None, # Number of top-scoring labels in further columns, such as `CP_3`; None: none

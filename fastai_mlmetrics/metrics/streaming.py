@@ -59,7 +59,7 @@ class StreamMetric(AccumMetric):
 
     def __init__(self,
         *,
-        thresh=0.5, # Labels with scores above it are predicted: a number, or one per label
+        thresh=0.5, # Labels with scores above it are predicted: a number, one per label, or a dict
         sigmoid:bool=True, # Whether the predictions are logits
         labels=None, # Labels to score, by name or by index; None: all
         pos_label:int=1, # Ignored; the positive class is always 1
@@ -192,7 +192,7 @@ def _check_names(self:StreamMetric, metrics):
 def accum_values(self:StreamMetric,
     preds, # Predictions: the last axis is the labels, all others are samples; 1-d: a single label
     targs, # Targets of the same shape
-    learn=None # Learner whose vocab names the labels; None: they have names only in DataFrames
+    learn=None # Learner whose vocab names the labels; None: no names, unless in DataFrames
 ):
     "Add predictions and targets of more samples; `accum_values` and `update` are one method"
     self.count_batches()

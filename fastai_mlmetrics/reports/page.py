@@ -357,8 +357,10 @@ def to_html(self,
         interp.to_html('report.html', data='PASCAL, validation set')
         interp.to_html('report.html', without='samples') # if nobody may see the images
 
-    The page opens with a sentence in plain words; everything about code is folded. Next: send the
-    file, which needs nothing else, or add `by='site'` to show for whom the model fails."""
+    The page opens with a sentence in plain words; everything about code is folded. Its sections are
+    verdict, data, accuracy, comparison, slices, labels, thresholds, curves, calibration, confusions,
+    samples, frequencies and glossary. Next: send the file, which needs nothing else, or add
+    `by='site'` to show for whom the model fails."""
     if not isinstance(comparison, (ModelComparison,NoneType)):
         raise TypeError(f"comparison is a {type(comparison).__name__}: "
                         "pass what compare_models returns")

@@ -50,12 +50,11 @@ class OutcomeInUse(Outcome):
     def cells(self): return at_frequencies(self.predictions.counts, self.table.frequencies)
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #9d524bb8
-ABOUT = (
-    "Rows: `now` is the threshold in use, `best` one threshold for all labels, and `per_label` one "
-    "for each label, whose rows follow. Columns: `held_out` is the score on samples that were not "
-    "used for tuning, so go by it; `score` is that on all samples, which is too high; `range` is "
-    "between which values the threshold moved as a fifth of the samples was left out, `support` the "
-    "number of positives, and `fallback` why a label has no threshold of its own.")
+_ABOUT = (
+    "Rows: `best` is one threshold for all labels, and `per_label` one for each label, whose rows "
+    "follow. Columns: `held_out` is the score on samples that were not used for tuning, so go by it; "
+    "`score` is that on all samples, which is mostly too high; `range` is between which values the "
+    "threshold moved as each fold was left out, `support` the number of positives.")
 
 def thresh_table(
     objective:Objective, # Metric that the thresholds are scored by
@@ -67,8 +66,10 @@ def thresh_table(
     per_label = first(options, lambda o: o.per_label and not o.in_use)
     if per_label: rows.append(_label_rows(objective, per_label, vocab))
     res = Table(pd.concat(rows).set_index('label'))
-    if 'fallback' in res: res['fallback'] = res.fallback.fillna('')
-    res.attrs['about'] = ABOUT
+    res.attrs['about'] = _ABOUT
+    if 'fallback' in res:
+        res['fallback'] = res.fallback.fillna('')
+        res.attrs['about'] += " `fallback` says why a label has no threshold of its own."
     if per_label: res.attrs['ruled'] = [options[-1].name]
     return res
 

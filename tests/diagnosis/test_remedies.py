@@ -205,7 +205,7 @@ def test_an_interpretation_of_a_learner_names_what_to_call():
     learn = make_learner(logits, targs, multilabel_metrics())
     learn.dls = DataLoaders(make_learner(logits[::2], targs[::2]).dls.valid, learn.dls.valid, device=learn.dls.device)
     of = MultiLabelInterpretation
-    calls = {'Use a threshold per label: `learn.set_thresh(learn.thresh_find(per_label=True))`.': of.from_learner(learn),
+    calls = {'label: `learn.set_thresh(learn.thresh_find(per_label=True))`.': of.from_learner(learn),
              'Call `MultiLabelInterpretation.from_learner(learn).judge()`': of.from_learner(learn, 0),
              'per label: `best_thresholds(preds, targs, per_label=True)`.': of.from_preds(logits, targs, sigmoid=True)}
     for call,interp in calls.items():
