@@ -85,15 +85,15 @@ def arrays_page(): return run_notebook(tutorial('arrays'))
 
 def test_arrays_have_scikit_learn_s_values(arrays_page):
     space,values = arrays_page
-    probs,y,best,report = (space[o] for o in ('probs','y_valid','best','report'))
+    probs,y,found,report = (space[o] for o in ('probs','y_valid','found','report'))
     record = values['What is wrong with these predictions?'][0]
     assert record.accuracy==pytest.approx(skm.accuracy_score(y.values.ravel(), (probs>0.5).ravel()))
     assert record.f1_micro==pytest.approx(skm.f1_score(y, probs>0.5, average='micro'))
-    assert best.table.held_out['per_label']>best.table.held_out['best']+0.1
-    p = probs>np.array(best.thresh)
+    assert found.table.held_out['per_label']>found.table.held_out['best']+0.1
+    p = probs>np.array(found.thresh)
     for a in ('micro','macro'):
         assert report.value[f'f1_{a}']==pytest.approx(skm.f1_score(y, p, average=a, zero_division=0))
-    assert report.value['f1_micro']>best.table.held_out['per_label']
+    assert report.value['f1_micro']>found.table.held_out['per_label']
     compared = values['Which model is better?'][0]
     assert compared.high['ap_macro']<0 and compared.low['f1_micro']<0<compared.high['f1_micro']
 

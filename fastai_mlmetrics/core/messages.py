@@ -9,7 +9,7 @@ __all__ = []
 from fastai.basics import *
 import difflib, html
 from fastcore.docments import docments
-from functools import cache
+from functools import cache, wraps
 from threadpoolctl import ThreadpoolController
 from weakref import WeakKeyDictionary
 
@@ -76,6 +76,16 @@ def check_kwargs(
         hint = suggestion(k, params) or f", but has {every}"
         if needless: hint = f": leave it out, since {needless}"
         raise TypeError(f"{name} has no argument {k!r}{hint}")
+
+def checked(
+    f # Function
+):
+    "Name an unknown keyword argument of `f`, with the nearest one"
+    @wraps(f)
+    def call(*args, **kwargs):
+        check_kwargs(f.__name__, f, kwargs)
+        return f(*args, **kwargs)
+    return call
 
 def check_int(
     name:str, # Name of the argument
@@ -172,17 +182,18 @@ def _without_numbers(text):
 replaced = contextmanager(replacing_yield)
 
 # %% ../../nbs/core/01_messages.ipynb #64ec7c3e
+_printing = threading.RLock() # Python has one format of warnings for all threads
+
 @contextmanager
-def written_whole(
-    path:Path # File to write; its folder is created if it is missing
+def without_prefix(
+    warning # Warning that will be issued
 ):
-    "Context manager that yields a file for text, which gets its name when it is complete"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f'.{os.getpid()}-{threading.get_ident()}.part')
-    try:
-        with part.open('w', encoding='utf-8') as file: yield file
-        part.replace(path)
-    finally: part.unlink(missing_ok=True)
+    "Context manager in which Python prints a warning without a path and a line number"
+    with _printing:
+        usual = warnings.formatwarning
+        def plain(message, *args, **kwargs):
+            return f'{message}\n' if message is warning else usual(message, *args, **kwargs)
+        with replaced(warnings, 'formatwarning', plain): yield
 
 # %% ../../nbs/core/01_messages.ipynb #f81a9a85
 _printing = threading.RLock() # Python has one format of warnings for all threads

@@ -9,7 +9,7 @@ __all__ = []
 from fastai.basics import *
 from .inputs import (
     as_rows, check_index, columns_of, group_numbers, label_names, row_names)
-from .messages import PROBS_GIVEN, progress, warn_user
+from .messages import checked, PROBS_GIVEN, progress, warn_user
 from .tables import some_names
 from fastai_mlmetrics.core.rules import (
     as_thresh, clip_probs, is_prob_thresh, is_probs, RangeFound, ThresholdRule, to_scores,
@@ -314,5 +314,5 @@ def takes_predictions(
     def decorate(f):
         sig = inspect.signature(delegates(Predictions.of, but=[*but])(f))
         f.__signature__ = sig.replace(parameters=sorted(sig.parameters.values(), key=place))
-        return f
+        return checked(f)
     return decorate

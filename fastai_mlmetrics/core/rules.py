@@ -10,6 +10,7 @@ from fastai.basics import *
 from .inputs import (
     as_tensor, as_vocab, check_index, columns_of, label_vocab, to_builtin, upload)
 from .messages import check_int, note, single_threaded, suggestion
+from .tables import label_index
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -331,16 +332,6 @@ def range_found(self:ThresholdRule,
         return RangeFound('logits', low, high)
 
 # %% ../../nbs/core/03_rules.ipynb #a0871284
-def _label_column(label, c, vocab):
-    "Return the column of a label, which is a name or an index"
-    if isinstance(label, bool): raise ValueError("labels is a mask: pass np.flatnonzero(labels)")
-    if vocab is not None and label in vocab: return vocab.index(label)
-    if label in range(c): return int(label)
-    hint = note(isinstance(label, str), suggestion(label, ifnone(vocab, range(c))))
-    if vocab is None and not hint:
-        hint = ". To use names, pass vocab=, a DataFrame, or a Learner whose dls has a vocab"
-    raise ValueError(f"label {label!r} is neither a name nor an index of the {c} labels{hint}")
-
 @patch
 def for_labels(self:ThresholdRule,
     c:int, # Number of labels
@@ -354,7 +345,7 @@ def for_labels(self:ThresholdRule,
     if self.min_labels>c: raise ValueError(f"min_labels={self.min_labels} is more than the {c} labels")
     rule = self if thresh is self.thresh else self.replace(thresh=thresh)
     if self.labels is None: return rule,None
-    columns = tuple(_label_column(label, c, vocab) for label in self.labels)
+    columns = tuple(label_index(label, ifnone(vocab, L.range(c))) for label in self.labels)
     i,n = Counter(columns).most_common(1)[0]
     if n>1: raise ValueError(f"labels has {ifnone(vocab, range(c))[i]!r} {n} times")
     return rule,columns

@@ -57,11 +57,15 @@ def label_index(
     vocab:L # Names of all labels
 )->int:
     "Find the column of a label"
-    for names in (vocab, vocab.map(as_shown)): # Tables show the number 3 as they show '3'
-        if label in names: return names.index(label)
+    if isinstance(label, bool): raise ValueError("labels is a mask: pass np.flatnonzero(labels)")
+    if label in vocab: return vocab.index(label)
     if isinstance(label, Integral) and 0<=label<len(vocab): return int(label)
-    near = note(isinstance(label, str), suggestion(label, vocab.map(as_shown)))
+    shown = vocab.map(as_shown) # Tables show the number 3 as they show '3'
+    if label in shown: return shown.index(label)
+    near = note(isinstance(label, str), suggestion(label, shown))
     hint = near or f": it has {names_within(vocab, 60)}"
+    if isinstance(label, str) and [*vocab]==[*range(len(vocab))]:
+        hint = ". To use names, pass vocab=, a DataFrame, or a Learner whose dls has a vocab"
     raise ValueError(f"label {label!r} is not in the vocab{hint}")
 
 def label_columns(

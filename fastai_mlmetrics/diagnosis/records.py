@@ -7,7 +7,7 @@ __all__ = ['judge']
 
 # %% ../../nbs/diagnosis/04_records.ipynb #e1f3dc05
 from fastai.basics import *
-from ..core.messages import check_kwargs, check_shares, note, plural
+from ..core.messages import check_shares, note, plural
 from ..core.tables import percent, some_labels, some_names
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
@@ -282,5 +282,4 @@ def judge(
     still limit the number of all labels.
     Raises `ValueError` for shapes that differ, targets other than 0 and 1, scores outside [0, 1] with
     a `thresh` inside and `sigmoid=False`, and if all targets are ignored."""
-    check_kwargs('judge', judge, kwargs)
     return judge_of(Predictions.of(preds, targs, **kwargs), min_accuracy, max_empty)

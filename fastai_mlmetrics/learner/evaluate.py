@@ -55,15 +55,6 @@ def accuracy_report(self:Learner,
     return res
 
 # %% ../../nbs/learner/01_evaluate.ipynb #3cafe145
-class _NeedsClasses(Callback):
-    "Callback that raises an error for multi-label targets of a loss function for one class"
-    def after_pred(self):
-        text = Decoding.of(self.learn).one_class_text
-        targs = self.yb[0]
-        # fastai's own flattens the targets, and could not say what is wrong
-        if text and isinstance(self.loss_func, BaseLoss) and self.pred.shape==targs.shape:
-            raise ValueError(text)
-
 @patch
 def evaluate(self:Learner,
     ds_idx=1, # Data to validate on: 0 for training, 1 for validation, or a data loader
@@ -78,8 +69,7 @@ def evaluate(self:Learner,
     changes a checkpoint. `value` is the metric, and `thresh` the threshold that it has. For intervals
     and baselines, go on with `learn.accuracy_report()`."""
     with without_trackers(self):
-        values = self.validate(dl=get_dl(self, ds_idx, dl),
-                               cbs=[*L(cbs), NeedsTargets(), _NeedsClasses()])
+        values = self.validate(dl=get_dl(self, ds_idx, dl), cbs=[*L(cbs), NeedsTargets()])
     def thresh_of(m): return m.rule.text if getattr(m, 'uses_thresh', False) else ''
     return Table(dict(value=[*values], thresh=['', *self.metrics.map(thresh_of)]),
                  index=pd.Index(['loss', *self.metrics.attrgot('name')], name='metric'))

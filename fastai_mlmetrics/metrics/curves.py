@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/metrics/03_curves.ipynb #774f109d
 from fastai.basics import *
 from ..core.inputs import upload
+from ..core.counts import frequency_weights
 from .streaming import CountsMetric
 from scipy.special import expit
 from functools import cache
@@ -43,9 +44,9 @@ class Curve:
     def at_frequency(self,
         frequency # Share of positives that each row should have, R numbers; nan: as here
     ): # `Curve`
-        "Weigh the false positives so that positives have another frequency"
-        weight = (1-frequency)/frequency*self.true/self.false
-        return Curve(self.tp, self.fp*weight.where(~frequency.isnan(), 1)[:,None], self.score)
+        "Weigh negatives and positives so that these have another frequency"
+        negative,positive = frequency_weights(torch.stack([self.false, self.true]), frequency)
+        return Curve(self.tp*positive[:,None], self.fp*negative[:,None], self.score)
 
 # %% ../../nbs/metrics/03_curves.ipynb #1bd8f74e
 def sort_curve(

@@ -7,7 +7,7 @@ __all__ = ['NO_VALUE', 'in_words', 'listed', 'no_intervals_in_words', 'AccuracyR
 
 # %% ../../nbs/reports/01_accuracy.ipynb #d9e796ac
 from fastai.basics import *
-from ..core.messages import check_kwargs, note, said_once, warn_user
+from ..core.messages import note, said_once, warn_user
 from ..core.tables import some_labels, Table
 from ..core.rules import thresh_text
 from ..core.predictions import Predictions, takes_predictions
@@ -280,7 +280,6 @@ def accuracy_report(
     what the rows mean, for a paper: that of `.loc[['f1_micro']]` is about micro F1 alone. Next:
     `MultiLabelInterpretation.from_preds(probs, targs).report()` scores each label. With `labels`,
     everything is of these labels alone, but `min_labels` and `max_labels` limit the number of all."""
-    check_kwargs('accuracy_report', accuracy_report, kwargs)
     p = Predictions.of(preds, targs, **kwargs)
     warn_of_softmax(p)
     return report_of(p.at_frequencies(frequencies), ci)

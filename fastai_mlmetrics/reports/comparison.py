@@ -8,7 +8,7 @@ __all__ = ['ModelComparison', 'compare_models']
 # %% ../../nbs/reports/02_comparison.ipynb #8edba6b5
 from fastai.basics import *
 from ..core.inputs import as_tensor, as_vocab, columns_of, match_columns
-from ..core.messages import check_kwargs, note, said_once
+from ..core.messages import note, said_once
 from ..core.tables import (
     as_shown, new_axes, plot_name, Table, three_decimals, with_limits)
 from ..core.predictions import Predictions, takes_predictions
@@ -251,7 +251,6 @@ def compare_models(
     between `low` and `high`; these intervals are so wide that those of all rows and models hold at
     once. Give each model its own threshold, tuned on other samples. A model may be a list of runs
     with other random seeds: then a lucky seed is not called better."""
-    check_kwargs('compare_models', compare_models, kwargs)
     if not isinstance(preds_by_name, dict) or len(preds_by_name)<2:
         raise ValueError("preds_by_name should be a dict of two models or more, such as "
                          "{'resnet18': preds_a, 'resnet50': preds_b}")

@@ -7,8 +7,7 @@ __all__ = []
 
 # %% ../../nbs/reports/06_page.ipynb #b4508551
 from fastai.basics import *
-from ..core.messages import (
-    check_int, code_html, count_of, note, progress, written_whole)
+from ..core.messages import check_int, code_html, count_of, note, progress
 from ..core.tables import as_shown, format_cell, percent, some_names
 from ..core.counts import ENOUGH
 from ..metrics.formulas import F1ScoreMulti
@@ -370,13 +369,15 @@ def to_html(self,
     # which matplotlib warns. With a fixed salt, the same results give the same file
     style = plt.style.context(['default', {'svg.fonttype': 'none', 'svg.hashsalt': 'page'}])
     path = Path(path).expanduser()
+    path.parent.mkdir(parents=True, exist_ok=True)
     shown = {} # Heading and blocks of each section; a block is its kind with its content
-    with written_whole(path) as file, style, warnings.catch_warnings():
+    with style, warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'Glyph')
         for name in progress(names):
             heading,section = SECTIONS[name]
             blocks = [*section(results)] # A section without anything to show yields none
             if blocks: shown[name] = heading,blocks
         page = _env.get_template('page.html')
-        file.write(page.render(title=title, opening=opening(self), data=data, sections=shown))
+        text = page.render(title=title, opening=opening(self), data=data, sections=shown)
+    path.write_text(text, encoding='utf-8')
     return path

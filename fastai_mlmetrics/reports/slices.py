@@ -8,8 +8,7 @@ __all__ = ['SliceComparison', 'compare_slices']
 # %% ../../nbs/reports/03_slices.ipynb #51ce0003
 from fastai.basics import *
 from ..core.inputs import as_frame, check_index, to_builtin
-from ..core.messages import (
-    check_kwargs, count_of, note, said_once, suggestion)
+from ..core.messages import count_of, note, said_once, suggestion
 from ..core.tables import (
     as_shown, new_axes, plot_name, some_labels, some_names, Table, with_limits)
 from ..core.predictions import (
@@ -482,7 +481,6 @@ def compare_slices(
     that of all other samples; the intervals from `difference_low` to `difference_high` hold for all
     slices at once. `result` is 'lower' or 'higher' if 0 is not in the interval. Numbers with many
     values are cut into quartiles, and the columns of a table are crossed."""
-    check_kwargs('compare_slices', compare_slices, kwargs)
     p = Predictions.of(preds, targs, **kwargs)
     n_items = preds.shape[0] if hasattr(preds, 'shape') else len(preds)
     check_index('by and the arrays', by, preds, targs)

@@ -276,7 +276,6 @@ def best_thresholds(
     label; `at_recall={'cancer': 0.9}` of this label alone, and the others get what they get without
     it. It holds on these samples, and with `confidence=0.9` on new ones, with this probability. If
     the data have more positives than reality, pass `frequencies={'cancer': 0.001}`."""
-    check_kwargs('best_thresholds', best_thresholds, kwargs)
     objective = Objective(metric, average, per_label, zero_division, beta, at_recall, at_precision,
                           confidence, min_positives)
     objective.check_frequencies(frequencies)

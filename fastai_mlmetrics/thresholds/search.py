@@ -10,7 +10,6 @@ from fastai.basics import *
 from ..core.inputs import upload
 from ..core.messages import check_int, progress
 from ..core.rules import BELOW_ALL, is_prob_thresh, is_probs, ThresholdRule
-from ..core.counts import frequency_weights
 from ..core.loop import is_split
 from ..core.predictions import Predictions
 from ..metrics.streaming import CountsMetric, StreamMetric
@@ -115,10 +114,7 @@ class SearchRow:
     def curve(self, masks):
         "Add up the folds that count, and weigh them to the frequency"
         counts = self.counts(masks)
-        if self.frequency is None: return counts
-        weights = frequency_weights(torch.stack([counts.false, counts.true]), self.frequency)
-        negative,positive = weights[...,None] # Weight of a negative, and of a positive: S x 1
-        return Curve(counts.tp*positive, counts.fp*negative)
+        return counts if self.frequency is None else counts.at_frequency(self.frequency)
 
     def values(self, m, masks):
         "Compute a metric at each threshold, S x M"

@@ -243,9 +243,10 @@ def test_what_stands_under_the_table_and_how_the_recommended_row_is_seen():
     assert ruled=='per_label'
     assert [*first.table.columns[:2]]==['threshold','held_out'] # Also on a telephone
     folded, = re.findall('<details.*?</summary>(.*?)</details>', html)
-    assert folded.startswith('Rows: <code>now</code> is the threshold in use') and 'Rows:' not in repr(first)
-    for name in ('now','best','per_label','held_out','score','range','support','fallback'):
+    assert folded.startswith('Rows: <code>best</code> is one threshold for all labels') and 'Rows:' not in repr(first)
+    for name in ('now','best','per_label','held_out','score','range','support','advice'):
         assert f'<code>{name}</code>' in folded
+    assert 'fallback' not in folded and 'fallback' not in first.table
 
 def test_states_without_a_comparison():
     logits,targs = simulate(300, 6, density=0.3, skill=1.5, bias=-3)
