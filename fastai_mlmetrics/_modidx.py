@@ -527,8 +527,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                   'fastai_mlmetrics/data/imbalance.py'),
                                                  'fastai_mlmetrics.data.imbalance.one_hot_rows': ( 'data/imbalance.html#one_hot_rows',
                                                                                                    'fastai_mlmetrics/data/imbalance.py'),
-                                                 'fastai_mlmetrics.data.imbalance.plot_cooccurrence': ( 'data/imbalance.html#plot_cooccurrence',
-                                                                                                        'fastai_mlmetrics/data/imbalance.py'),
                                                  'fastai_mlmetrics.data.imbalance.pos_weight': ( 'data/imbalance.html#pos_weight',
                                                                                                  'fastai_mlmetrics/data/imbalance.py')},
             'fastai_mlmetrics.data.losses': { 'fastai_mlmetrics.data.losses.AsymmetricLoss': ( 'data/losses.html#asymmetricloss',

@@ -19,7 +19,7 @@ from .diagnosis.records import judge
 from .diagnosis.callback import ZeroLabelsCallback
 from .learner import thresholds as _, evaluate as _, export as _ # patches `Learner`
 from .reports.interpret import MultiLabelInterpretation
-from .data.imbalance import label_stats, plot_cooccurrence, pos_weight
+from .data.imbalance import label_stats, pos_weight
 from .data.splitting import StratifiedMultiLabelSplitter, stratified_split, stratified_folds
 from .data.losses import BCEWithLogitsLossFlat, AsymmetricLossFlat, SigmoidFocalLossFlat
 

@@ -246,42 +246,11 @@ def test_imbalance_ratios_are_those_of_the_literature():
     n = y.sum(0)
     close(label_stats(y).IRLbl.values, np.where(n>0, n.max()/np.maximum(n, 1), math.nan))
 
-@pytest.mark.parametrize('c', [1,20,80,1000])
-def test_cooccurrence_is_drawn_for_the_most_frequent(c):
-    y = (np.random.default_rng(0).random((300,c))<0.1).astype(int)
-    names = [f'$label^{i}' + 'x'*i for i in range(min(c, 30))] + [f'l{i}' for i in range(30, c)]
-    plot_cooccurrence(y, vocab=names)
-    fig = plt.gcf()
-    fig.canvas.draw()
-    ax,image = fig.axes[0],fig.axes[0].images[0]
-    shown = image.get_array().filled(math.nan)
-    n = min(c, 30)
-    assert shown.shape==(n,n) and len(ax.get_xticklabels())==n
-    if c==20:
-        for i,j in ((3,7),(7,3),(0,19)):
-            assert shown[i,j]==pytest.approx((y[:,i]*y[:,j]).sum()/y[:,i].sum())
-        assert np.isnan(shown.diagonal()).all()
-
-def test_cooccurrence_is_drawn_for_given_labels():
-    y = pd.DataFrame(WithTargets.targets, columns=['cat','dog','eel'])
-    ax = plt.subplots()[1]
-    plot_cooccurrence(y, labels=['dog','cat'], normalize=False, ax=ax)
-    test_eq([o.get_text() for o in ax.get_xticklabels()], ['dog','cat'])
-    test_eq(ax.images[0].get_array().filled(-1).tolist(), [[-1,3],[3,-1]])
-    with pytest.raises(ValueError, match='cow'): plot_cooccurrence(y, labels=['cow'])
-
 def test_label_stats_is_a_table():
     from fastai_mlmetrics.core.tables import Table
     s = label_stats(simulate()[1], vocab=[f'label {i}' for i in range(20)])
     assert isinstance(s, Table) and '...' not in repr(s) and '0.' in repr(s)
     assert max(map(len, repr(s).splitlines()))<=80
-
-def test_labels_by_number_as_by_name():
-    y = (torch.rand(50, 3, generator=torch.Generator().manual_seed(0))<0.4).int()
-    for labels in ([1,3],['1','3']):
-        plot_cooccurrence(y, labels, vocab=[7,1,3])
-        assert [o.get_text() for o in plt.gca().get_xticklabels()]==['1','3']
-    with pytest.raises(ValueError, match='leaves nothing to plot'): plot_cooccurrence(y, labels=[])
 
 def test_no_validation_is_no_error():
     targs = simulate(30, 4, density=0.3)[1]
@@ -301,20 +270,10 @@ def test_a_part_of_a_data_set_is_counted():
     t = label_stats(dls)
     assert t.train.to_dict()=={'cat': 2, 'cow': 0, 'dog': 2, 'eel': 1} and len(pos_weight(dls))==3
 
-def test_shares_are_of_samples_where_both_are_known():
+def test_shares_are_of_samples_that_are_known():
     y = tensor([[1.,1,0],[1,math.nan,1],[1,0,1],[0,1,math.nan],[1,1,0]])
     s = label_stats(y, vocab=list('abc'), ignore_index=math.nan)
     close(s.IRLbl, [1, 0.8/0.75, 0.8/0.5])
-    plot_cooccurrence(y, vocab=list('abc'), ignore_index=math.nan, normalize=True)
-    shares = plt.gca().images[0].get_array().filled(math.nan)
-    close(shares, [[math.nan,2/3,2/4],[2/3,math.nan,0],[1,0,math.nan]])
-
-def test_a_share_of_no_samples_is_not_shown_as_never():
-    "Where a label is true, another one's target may always be unknown"
-    y = tensor([[1.,math.nan,0],[1,math.nan,1],[0,1,0]])
-    plot_cooccurrence(y, ignore_index=math.nan)
-    shares = plt.gca().images[0].get_array().filled(math.nan)
-    close(shares, [[math.nan,math.nan,1/2],[0,math.nan,0],[1,math.nan,math.nan]])
 
 def test_more_axes_are_samples():
     y = (torch.rand(6, 5, 3, generator=torch.Generator().manual_seed(0))<0.4).float()
@@ -323,36 +282,16 @@ def test_more_axes_are_samples():
         label_stats(y[:,0,0])
     assert len(label_stats(y[:,0,0][:,None]))==1
 
-def test_a_part_of_the_labels_is_called_so():
-    y = simulate(100, 40, density=0.2)[1]
-    titles = []
-    for k in (30, 40):
-        plot_cooccurrence(y, k=k)
-        titles.append(plt.gca().get_title())
-    assert titles==['30 of 40 labels','']
-
-@given(arrays(float, st.tuples(st.integers(1, 12), st.integers(3, 5)), elements=st.sampled_from([0.,1.,1.,math.nan])))
-def test_labels_that_occur_most_with_others_are_drawn(y):
-    true = np.nan_to_num(y)
-    together = true.T@true
-    np.fill_diagonal(together, 0)
-    n = together.sum(1)
-    ax = plt.subplots()[1]
-    plot_cooccurrence(y, k=2, ax=ax, ignore_index=math.nan)
-    test_eq([int(o.get_text()) for o in ax.get_xticklabels()], sorted(sorted(range(len(n)), key=lambda i: -n[i])[:2]))
-    plt.close(ax.figure)
-
 def sparse_targets(n, c, per_sample=3):
     r = np.random.default_rng(0)
     y = torch.zeros(n, c, dtype=torch.uint8)
     y[np.repeat(np.arange(n), per_sample),r.integers(0, c, per_sample*n)] = 1
     return y
 
-def test_thousands_of_labels_make_no_table_of_all_pairs():
+def test_thousands_of_labels_take_little_memory():
     y = sparse_targets(1000, 6000)
     label_stats(y[:,:10]) # What a first call loads does not count
     assert peak_of(label_stats, y) < 3*8*y.numel()/2**20 < 8*y.shape[1]**2/2**20
-    assert peak_of(plot_cooccurrence, y) < 3*8*y.numel()/2**20
 
 Y = np.random.default_rng(0).integers(0, 2, (40,3))
 
@@ -404,7 +343,7 @@ def test_data_sets_and_single_loaders_of_fastai_are_counted():
 def test_the_label_with_a_wrong_target_is_named():
     df = pd.DataFrame(Y, columns=['cat','dog','eel'])
     with_id = pd.concat([df, pd.Series(range(40), name='id')], axis=1)
-    for f in (label_stats, pos_weight, stratified_split, plot_cooccurrence):
+    for f in (label_stats, pos_weight, stratified_split):
         with pytest.raises(ValueError, match="label 'cat' has 0.[09]5: round soft labels"): f(df*0.9+0.05)
         with pytest.raises(ValueError, match="'?id'? has 2: .* leave out columns that are no labels"): f(with_id)
         f((df*0.9+0.05).round())
