@@ -568,6 +568,23 @@ def test_what_is_told_in_short_needs_no_callback():
     assert len(caught)==2 and 'learn.' not in last
     assert last.startswith('Epoch 4: as before, at threshold 0.5, the model predicts no label.')
 
+def test_the_same_problem_after_a_fit_that_has_helped_says_how_to_go_on():
+    "Each line is typed as it stands; a fit that does not help is told in one sentence"
+    learn = make_learner(*simulate(), model=nn.Linear(20, 20), cbs=ZeroLabelsCallback())
+    nn.init.zeros_(learn.model.weight)
+    nn.init.constant_(learn.model.bias, -4.)
+    line,told = 'learn.fit_one_cycle(2, 0.001)',[]
+    for _ in range(3):
+        with recording(learn) as caught: eval(line)
+        told.append(one_line(caught[-1].message))
+        line, = re.findall(r'Train longer, with `(.*?)`', told[-1])
+    assert told[0].startswith('Epoch 1: at threshold') and line=='learn.fit_one_cycle(16, 0.001)'
+    for o in told[1:]: assert 'as before' in o and o.count('- ')==1
+    losses = L(learn.zero_labels.records).attrgot('valid_loss')
+    assert losses[-1]<losses[5]<losses[1]
+    with recording(learn) as caught: learn.fit(1, 0.)
+    assert 'learn.' not in one_line(caught[-1].message)
+
 def test_data_that_come_and_go_are_each_told_of():
     "A new data set may get the `id` of one that was deleted"
     learn = make_learner(*COLLAPSED, cbs=ZeroLabelsCallback())
