@@ -227,7 +227,7 @@ def thresh_finding(
 
 def describe_unchanged(r):
     "Report in a line that the verdict has not changed, and how to go on after a fit that has helped"
-    helps = remedies(r)[:1] if r.phase=='fit' and r.loss_trend=='falls' else []
+    helps = remedies(r)[:1] if r.phase=='fit' and r.loss_trend and r.learns else []
     return as_warning(_title(r, continued("As before, ", problem(r, _at(r)))), r=r, remedies=helps)
 
 def describe_frozen(r):

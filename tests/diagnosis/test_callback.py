@@ -208,7 +208,7 @@ def test_the_labels_are_those_of_the_metrics_if_all_agree(metrics, labels):
     assert looked_at(metrics).labels==labels and looked_at(metrics, labels=['l2']).labels==['l2']
 
 def test_labels_of_the_callback_are_checked_before_a_fit():
-    with pytest.raises(ValueError, match='an index of the 20 labels: did you mean'): looked_at(labels=['l01'])
+    with pytest.raises(ValueError, match='is not in the vocab: did you mean'): looked_at(labels=['l01'])
     with pytest.raises(ValueError, match='leaves nothing'): ZeroLabelsCallback(labels=[])
 
 def test_only_labels_that_are_looked_at_need_valid_targets():
