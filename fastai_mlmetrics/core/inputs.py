@@ -84,11 +84,12 @@ def _from_table(
 )->Tensor:
     "Convert an object that is not a tensor to a tensor"
     o = as_frame(o) # Tables of other libraries as DataFrames
-    # The rows, if `o` is a list of them, or if each of its cells is a whole row; if not, None
+    # The rows, if `o` is a list of them, or a Series or array whose cells are rows, such as [1,0,1];
+    # None if not
     rows = _rows(o)
     # numpy does not stack rows that are cells, and cannot read tensors with gradients or on a GPU
-    has_cells = isinstance(o, (pd.Series,np.ndarray))
-    if rows and (has_cells or isinstance(rows[0], Tensor)): return _stacked(rows)
+    are_cells = rows and isinstance(o, (pd.Series,np.ndarray))
+    if are_cells or (rows and isinstance(rows[0], Tensor)): return _stacked(rows)
     # Refuse other objects: numpy would iterate over them, which loads a data set or never ends
     is_convertible = isinstance(o, (*_LISTS,Number)) or any(hasattr(o, k) for k in _CONVERTIBLE)
     if not is_convertible: raise TypeError(f"{type(o).__name__} is no array")
@@ -99,7 +100,7 @@ def _from_table(
     if a.dtype==object: # Python's numbers, pandas' NA, None or texts
         # Without an axis, it is an object that numpy cannot read
         if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError("no numbers")
-        # pandas turns the NA of its own types into nan, numpy cannot
+        # pandas turns the NA of its nullable types, such as Int64, into nan, but numpy cannot
         source = o if isinstance(o, (pd.DataFrame,pd.Series)) else a
         a = np.asarray(source.astype(float))
     return _from_numpy(a)

@@ -72,7 +72,8 @@ def _deal(
     "Assign each unit to the part that needs it most"
     counts = units.counts # A `csr_array`, units x columns: one per label, and a last one of samples
     n_columns = counts.shape[1]
-    deficit = np.tile(shares, (n_columns, 1)) # Columns x parts, as fractions of the column's total
+    # What each part still lacks of each column, as a fraction of the column's total: columns x parts
+    deficit = np.tile(shares, (n_columns, 1))
     lacks = np.ones((n_columns, len(shares)), bool) # Whether a part has no unit of a column yet
     n_left = (counts>0).sum(0) # Units of each column that are yet to be assigned
     part = np.empty(len(units), int)
@@ -89,9 +90,9 @@ def _deal(
         # A column is scarce if its units left just suffice for the parts that lack it: then this unit
         # must go to one of these parts
         lacking = lacks[columns] # The unit's columns x parts
-        if lacking.any(): # For speed: rarely, after the first units
+        if lacking.any(): # Skipped for most units, because soon no part lacks a column
             n_lacking = lacking.sum(1) # Number of parts that lack each column
-            is_scarce = n_left[columns]<=n_lacking
+            is_scarce = n_left[columns]<=n_lacking # `n_left` includes this unit
             decrease += 1e9*lacking[is_scarce].sum(0) # More than any chi-square
         chosen = decrease.argmax()
         # What is left to assign

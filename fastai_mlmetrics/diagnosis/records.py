@@ -53,8 +53,8 @@ def add_trend(
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
     r.train_loss = ifnone(train_loss, math.nan)
-    # `last_*` are the values at the end of the fit: for now those of `r`. If `SaveModelCallback` goes
-    # back to an earlier epoch, `last_*` of that epoch's record become those of the last epoch
+    # `last_*` are of the fit's last epoch, for now this one. The callback replaces them in the record
+    # of an earlier epoch if `SaveModelCallback` loads that one at the end
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
     recent = [*before, r][-window:]
@@ -68,16 +68,17 @@ def add_trend(
     best_record = min(before, key=loss_of, default=None)
     r.best_loss = loss_of(best_record) if before else math.inf
     is_close = np.isclose(loss, r.best_loss, rtol=1e-3, atol=0)
-    falls = bool(before) and loss<r.best_loss and not is_close
+    falls = bool(before) and loss<r.best_loss and not is_close # A first loss has not fallen
     r.learns = bool(falls or ranks_better)
-    if train_loss is not None and not math.isfinite(loss): # If losses are known at all
+    losses_known = train_loss is not None
+    if losses_known and not math.isfinite(loss):
         r.loss_trend = 'diverges'
     elif before and loss>=0 and r.best_loss>=0: # A percentage of a negative loss has no meaning
         rises = loss > 1.05*r.best_loss # Validation losses are noisy
         r.loss_trend = 'rises' if rises else 'is flat'
         if falls: r.loss_trend = 'falls'
-        # Overfitting: since the best epoch, the validation loss has risen, while the training loss has
-        # fallen to below it
+        # Overfitting: since the best epoch, the validation loss has risen, and the training loss has
+        # fallen by a tenth, to below the validation loss
         r.overfits = rises and r.train_loss<loss and r.train_loss < 0.9*best_record.train_loss
 
 def keep_trend(r, last):

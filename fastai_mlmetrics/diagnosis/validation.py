@@ -130,7 +130,7 @@ class ValidationStats:
         self.samples = _SampleCounter(**rule)
         self.hist = ScoreHistogram(**rule)
         self.metrics = self.per_label,self.samples,self.hist
-        self.scores_all = rule.get('labels') is None # Whether all labels are scored
+        self.is_of_all_labels = rule.get('labels') is None # Whether all labels are scored
 
     @property
     def columns(self):
@@ -160,7 +160,7 @@ class ValidationStats:
         rule = p.rule
         stats = cls(thresh=rule.thresh, sigmoid=rule.sigmoid, min_labels=rule.min_labels,
                     max_labels=rule.max_labels, ignore_index=rule.ignore_index)
-        stats.scores_all = p.columns is None
+        stats.is_of_all_labels = p.columns is None
         if p.groups is not None: stats.hist.deal(p.sample_groups)
         for batch in p.blocks():
             for m in stats.metrics: m.add(batch)
@@ -180,14 +180,14 @@ class ValidationStats:
         scored = self.per_label.scored and defined # Binary predictions are no scores, and rank nothing
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts) # Positives and counted samples of each label, C numbers each
-        of_samples = self.samples.counts # How many count, and whose scores sum to 1
+        of_samples = self.samples.counts # Numbers of samples: `counted`, and of these `n_sum_to_1`
         n_labels = len(names)
         enough = of_samples.counted>=ENOUGH
         all_sum_to_1 = n_labels>1 and enough and of_samples.n_sum_to_1==of_samples.counted
         # One curve of all labels together, from the histograms (2 x labels x bins)
         micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,
-            labels=None if self.scores_all else [*names], # Those that are evaluated; None: all
+            labels=None if self.is_of_all_labels else [*names], # Those that are evaluated; None: all
             label_counts=dict(zip(names, counts.T.tolist())),
             **self._rates(counts, defined),
             **self._label_lists(counts, names, defined),
@@ -279,7 +279,7 @@ class ValidationStats:
         table = self.hist.table
         if scored: thresh,f1 = suggest(table)
         # If only some labels are scored, the one that `min_labels=1` would predict may be another
-        if scored and self.scores_all:
+        if scored and self.is_of_all_labels:
             tp,fp,fn,tn = counts.sum(1)
             samples = self.samples.counts
             each_tp,each_fp = counts.new_tensor([samples.each_tp, samples.each_fp])

@@ -196,7 +196,7 @@ def _suggested(
     objective:Objective, # By which the options were compared
     options:list, # Up to three `Tuned`: in use (if any), 'best' for all labels, 'per_label' (if any)
     chosen:Tuned, # The option that `set_thresh` will set
-    now:InUse, # The threshold in use, which is also the first of `options`; None: there is none
+    now:InUse, # The `Tuned` that is in use, the first of `options`; None: there is none
     vocab, # C names
     is_part:bool # Whether the model has further labels
 )->SuggestedThresholds:
@@ -211,10 +211,10 @@ def _suggested(
     shown.attrs['reading'] = recommendation(objective, chosen, now, vocab, best)
     if table.has_samples and chosen.held_out:
         shown.attrs['reading'] += f"\n{said_once(table.p.sampling)}"
-    # Two kinds of thresholds need names: one per label, and those of a part of the model's labels
+    # Names say which labels a threshold is for: needed per label, or if the model has further labels
     names = vocab if is_part or chosen.per_label else None
-    values = {o.name: o.value for o in options}
-    res = SuggestedThresholds(values['best'], values.get('per_label'))
+    per_label = first(options, lambda o: o.name=='per_label')
+    res = SuggestedThresholds(best.value, per_label.value if per_label else None)
     return res.with_table(shown, thresh=chosen.value, names=names,
                           tuned_on=samples_key(vocab, table.total.sum(0)),
                           expects=expectation(objective, chosen, now),

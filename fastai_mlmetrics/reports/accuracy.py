@@ -184,7 +184,7 @@ def why_unknown(
             if o.why_unknown and not math.isnan(o.value)}
 
 _FIRST = ['f1_micro','accuracy_multi'] # Rows that matter most
-_BELOW_1 = 0.9995 # Higher ceilings would be shown as 1.000, so they limit nothing
+_SHOWN_AS_1 = 0.9995 # From here on, a ceiling would be shown as 1.000, so it limits nothing
 
 _ABOUT = (
     "Predicted {rule}. `value` is the score of the model, `low` to `high` its interval. `baseline` "
@@ -201,7 +201,7 @@ def frequencies_in_words(
     given = [f'{o:g} of {some_labels([name])}'
              for name,o in zip(p.vocab, p.frequencies.tolist()) if not math.isnan(o)]
     others = note(len(given)<len(p.vocab), "; the other labels keep the frequency that they have here")
-    return f"Scores are weighed to a frequency of {listed(given)}{others}."
+    return f"Scores are weighted to a frequency of {listed(given)}{others}."
 
 def _described(
     p:Predictions, # Predictions that were scored
@@ -209,7 +209,7 @@ def _described(
     constant_labels:Tensor, # Labels of the constant prediction, C bools
     reasons:dict, # Why there is no interval, by row; only of rows without one
     ci:float # Confidence level of the intervals; None: no intervals
-)->dict: # The `attrs` of a report. Its `reading` picks the texts of the rows that it still has
+)->dict: # `attrs` of a report; from these, `AccuracyReport.reading` picks those of its present rows
     "Write what columns and rows mean, and notes that apply to only some rows"
     # What the columns are
     constant_names = p.vocab[constant_labels.nonzero().flatten().tolist()]
@@ -224,10 +224,10 @@ def _described(
     texts = [note(not known, "Some predictions are NaN, so there is nothing to report."),
              frequencies_in_words(p), p.which_labels, sampling]
     # What concerns single rows. The sentences on those of `_FIRST` come first
-    in_order = [*filter(known.__contains__, _FIRST), *(o for o in known if o not in _FIRST)]
+    in_order = [*(o for o in _FIRST if o in known), *(o for o in known if o not in _FIRST)]
     # Rows that cannot reach 1 even if all predictions are right, with the most that they can reach
     limited = {name: f"{in_words(name)} (at most {row.ceiling:.3f})"
-               for name,row in known.items() if row.ceiling<_BELOW_1}
+               for name,row in known.items() if row.ceiling<_SHOWN_AS_1}
     # If label frequencies were passed (`frequencies=`), averages over samples cannot be computed
     without_value = [*OVER_SAMPLES] if p.frequencies is not None else []
     return dict(about=about, reading=' '.join(filter(None, texts)),

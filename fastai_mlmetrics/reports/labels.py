@@ -102,12 +102,12 @@ class LabelReport(Table):
         labels = self[~is_average]
         # Labels to compare, the lowest F1 first. With fewer than `ENOUGH` positives, F1 may be chance,
         # so such labels are compared only if there are no others
-        with_label = labels[labels.support>0].sort_values('f1', kind='stable')
-        frequent = with_label[with_label.support>=ENOUGH]
-        compared = frequent if len(frequent) else with_label
+        present = labels[labels.support>0].sort_values('f1', kind='stable')
+        frequent = present[present.support>=ENOUGH]
+        compared = frequent if len(frequent) else present
         texts = []
         if len(compared)>1:
-            are_part = len(compared)<len(with_label)
+            are_part = len(compared)<len(present)
             of_these = note(are_part, f" of labels with {ENOUGH} positives or more")
             lowest = some_names([f'{as_shown(o)} ({f1:.3f})' for o,f1 in compared.f1.iloc[:3].items()])
             texts.append(f"F1{of_these} is lowest for {lowest}.")

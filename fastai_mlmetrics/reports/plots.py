@@ -67,7 +67,7 @@ def plot_confusion_matrices(self,
         ax.set_title(plot_label(self.vocab[i], 20), fontsize=8)
         ax.set_xticks([0,1], ['no','yes'], fontsize=8)
         ax.set_yticks([0,1], ['no','yes'], fontsize=8)
-    # The title, with the threshold: a single label may have its own
+    # The title, with the threshold: of one label its own, of several the rule of all
     rule = self.predictions.rule_of(cols[0]) if len(cols)==1 else self.rule
     n_labels = len(self.vocab)
     is_part = labels is None and len(cols)<n_labels
@@ -142,7 +142,8 @@ def plot_thresholds(self,
     # The axis of probabilities goes from 0 to 1; that of logits and other margins contains all scores
     # and the threshold in use
     on_axis = [0,1] if is_probs(self.preds) else [*scores, thresh]
-    edges = [max(on_axis), *scores, min(on_axis)] # Step k: `edges[k]` to `edges[k+1]`
+    # From right to left, n+2 edges of the n+1 steps: step k lasts from `edges[k]` to `edges[k+1]`
+    edges = [max(on_axis), *scores, min(on_axis)]
     # A line for each metric, and one at the threshold in use
     ax = new_axes(ax, figsize)
     metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'f1': F1ScoreMulti}

@@ -125,15 +125,15 @@ def sample_inputs(
     idxs # Indices of the samples
 ): # A list of images or of texts, or a DataFrame, without columns if there are no inputs
     "Get the inputs of some samples"
-    # Inputs that came with arrays, as `items`; a table is named by the samples
+    # Inputs that came with arrays, as `items`; the index of a table becomes the samples' numbers
     given = interp.given
     if isinstance(given, pd.DataFrame): return given.iloc[[*idxs],:_MOST_COLUMNS].set_axis(idxs)
     if given is not None: return [_as_input(given[i]) for i in idxs]
     # Inputs of a loader. Arrays without `items`, and torch's loader, have none that can be shown
     dl = interp.dl
     if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
-    # fastai decodes a batch to what `show_batch` would show: a tuple of each sample, or, of a tabular
-    # loader, a table as the first result, and None
+    # fastai decodes a batch to what `show_batch` would show: (inputs, targets, a tuple of each
+    # sample), or, of a tabular loader, (table, None, None)
     inputs,_,targs,*_ = interp[idxs]
     table,_,decoded = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
     if decoded is None:
@@ -194,8 +194,8 @@ def mistakes(self,
         found = found[~group.duplicated()] # The first mistake of each group
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
     # The table, whose index is the sample. Without `.array`, pandas would align the columns by index
-    names = pd.Series([*self.vocab], dtype=object).take(shown.col)
-    res = Table(dict(label=names.array, kind=shown.kind.array, score=shown.score.array),
+    label_of_row = pd.Series([*self.vocab], dtype=object).take(shown.col)
+    res = Table(dict(label=label_of_row.array, kind=shown.kind.array, score=shown.score.array),
                 index=pd.Index(shown['sample'], name='sample'))
     _add_items(self, res)
     # The sentence below the table
@@ -308,10 +308,11 @@ def _plot_images(interp, images, selection,
     captions = [_caption(interp, i, selection, chars) for i in selection.idxs] # Dicts: kind -> lines
     names = [plot_name(o, chars) for o in sample_titles(interp, selection.idxs)]
     values = [f'{selection.value_name} {format_cell(o)}' for o in selection.values.tolist()]
-    if not figsize: # In inches. A row has an image (not too tall), its name and value, its caption
+    if not figsize:
         def n_lines_of(caption): return sum(map(len, caption.values())) # Of all kinds of labels
         n_lines = max(map(n_lines_of, captions))
         *_,image_height,image_width = images[0].shape
+        # In inches: the image, at most 1.5 times as high as wide; its name and value; its caption
         row_height = width*min(1.5, image_height/image_width) + 0.6 + 0.18*n_lines
         title_height = 0.2 + 0.2*len(title)
         figsize = (width*ncols, title_height+nrows*row_height)

@@ -254,13 +254,13 @@ def _label_table(
     alpha # Probability that any row is a false claim
 ):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    # `inside` and `outside` are a tuple each: shares, such as recall, and their denominators, such as
-    # the number of positives. All arrays are slices x metrics x labels
+    # Each is a pair, (shares, denominators), such as recall and the number of positives; the arrays
+    # are slices x metrics x labels
     inside,outside = _both_sides(p, differences, numbers)
     value,_ = inside
     elsewhere,_ = outside
-    # p-values times the number of tests. Tarone's method does not count tests whose denominators are
-    # so small that no difference could reach `alpha`
+    # Corrected for the number of tests: p-values times the number of those that could reach `alpha` at
+    # all, with their denominators (Tarone)
     p_values = _p_values(inside, outside, alpha)
     found = np.nonzero(p_values<=alpha)
     slice_numbers,metric_numbers,label_numbers = found
@@ -272,8 +272,9 @@ def _label_table(
     table.insert(3, 'difference', table.value-table.elsewhere)
     table = table.sort_values('difference', key=np.abs, ascending=False, kind='stable')
     # A row is named by its slice and its label
-    index = slices[slice_numbers[table.index]].to_frame(index=False)
-    names = pd.Series([p.vocab[o] for o in label_numbers[table.index]], dtype=object)
+    order = table.index # The numbers of the rows before they were sorted
+    index = slices[slice_numbers[order]].to_frame(index=False)
+    names = pd.Series([p.vocab[o] for o in label_numbers[order]], dtype=object)
     # A column that samples are sliced by may be named 'label', too
     index.insert(index.shape[1], 'label', names, allow_duplicates=True)
     table.index = pd.MultiIndex.from_frame(index)
@@ -429,8 +430,8 @@ def _compare_all(
     table.attrs = dict(n_labels=len(p.vocab), about=_ABOUT,
                        reasons={slice_: o.why_unknown for slice_,o in zip(slices, differences)},
                        reading=' '.join(filter(None, [p.which_labels, sampling])))
-    # Each label in each slice
-    table.labels = _label_table(p, differences, numbers, slices, 1-ci)
+    # The labels that differ, by slice
+    table.labels = _label_table(p, differences, numbers, slices, alpha=1-ci)
     n_pairs = len(slices)*len(p.vocab) # Of a slice and a label
     table.labels.attrs['reading'] = _labels_in_words(table.labels, n_pairs)
     return table

@@ -393,25 +393,25 @@ def tune_required(self:Objective,
 )->Tuned: # One per label
     "Tune the labels that have a constraint, so that they keep it or come nearest"
     constraint = self.constraint
-    masks = table.fold_masks() # S sets of folds x folds: all folds, then all but each one
+    masks = table.fold_masks() # S x folds, bools: the first set is all folds, the others lack one each
     thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy() # S x C, even from S x 1
-    # Why each label has no threshold of its own, or ''; a threshold for all labels has no `fallback`
+    # Why each label has no threshold of its own, or ''. One threshold for all has an empty `fallback`
     reasons = [*tuned.fallback] or ['' for _ in range(table.c)]
     for i,least in table.with_progress(constraint.least_by_label.items()):
         row = table.row(i)
         # A threshold for each set of folds, nan where none keeps the minimum
         best,design_effect = self._best_kept(table, i, row, least)
-        # Where none does, the one that comes nearest. If even a recall of 1 is no proof, because there
-        # are few positives, nothing comes nearer than to predict every sample
+        # Where none does, the one that comes nearest. For recall, that is to predict every sample: few
+        # positives may not prove the minimum, even with a recall of 1
         if constraint.name=='recall': nearest = np.full(len(masks), table.everything)
         else: nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
         required = np.where(np.isnan(best), nearest, best)
-        # Without a positive, recall and precision are unknown: it keeps its threshold of `tuned`
+        # In a set without positives of the label, recall and precision are unknown: keep `tuned`'s
         n_positives = masks@table.total[:,1,i] # In each set; place 0 has the negatives
         is_known = (n_positives>0) & ~np.isnan(required)
         thresh[:,i] = np.where(is_known, required, thresh[:,i])
-        of_all = best[0] # Tuned on all folds
-        reasons[i] = constraint.why(least, table.true[i], design_effect) if np.isnan(of_all) else ''
+        is_kept = not np.isnan(best[0]) # On all folds
+        reasons[i] = '' if is_kept else constraint.why(least, table.true[i], design_effect)
     return Tuned('per_label', table, thresh, per_label=True, fallback=tuple(reasons))
 
 # %% ../../nbs/thresholds/02_tuning.ipynb #d1ca7b03

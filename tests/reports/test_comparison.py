@@ -203,7 +203,7 @@ def test_thresholds_go_with_the_columns_of_the_first_table():
     expected = compare_models(dict(a=one, b=other), targs, thresh=thresh)
     pd.testing.assert_frame_equal(compare_models(dict(a=one, b=other[names[::-1]]), targs, thresh=thresh), expected)
     weighed = compare_models(dict(a=one, b=other), targs, frequencies={'label0': 0.01})
-    assert 'Scores are weighed to a frequency of 0.01 of label0' in weighed.reading
+    assert 'Scores are weighted to a frequency of 0.01 of label0' in weighed.reading
 
 def test_rows_that_are_read_most_are_named_first():
     from fastai_mlmetrics.reports.comparison import _rows_in_words
