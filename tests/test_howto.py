@@ -127,7 +127,7 @@ def test_a_submission_is_in_the_order_of_the_files_and_weights_come_from_a_folde
     monkeypatch.setattr(torch.hub, '_hub_dir', None) # which `set_dir` sets
     exec(hub.replace('/kaggle/input/weights', str(tmp_path)), space)
     assert torch.equal(space['learn'].model[0][0].weight, weights['conv1.weight'])
-    weights = timm.create_model('test_resnet', pretrained=False).state_dict()
+    weights = timm.create_model('resnet18', pretrained=False).state_dict()
     torch.save(weights, tmp_path/'timm.pth')
     exec(of_timm.replace('timm.pth', str(tmp_path/'timm.pth')), space)
     assert torch.equal(first(space['learn'].model[0].model.state_dict().values()), first(weights.values()))
@@ -137,17 +137,17 @@ def test_no_label_unknown_labels_and_absent_labels():
     space,values = run_page('no_label')
     none,truly = space['none'][:,0].bool(),space['truly'][:,0].bool()
     both = (truly&none).float().mean().item()
-    _,zero,one,undefined = space['f1s'].values()
-    assert both>0.1 and one-zero==pytest.approx(both, abs=1e-6) and undefined==pytest.approx(zero/(1-both), abs=1e-6)
-    by_label = values['No label: "none of the above"'][-2]
-    assert by_label.recall==pytest.approx(skm.recall_score(truly, none), abs=1e-3)
+    by_label,f1s = values['No label: "none of the above"'][-2:]
+    _,zero,one = f1s['the model']
+    assert both>0.1 and one-zero==pytest.approx(both, abs=2e-3)
+    assert by_label['the model'].recall==pytest.approx(skm.recall_score(truly, none), abs=1e-3)
+    assert by_label['the model'].F1>by_label['always none'].F1 and one>f1s['predicting nothing'].iloc[2]
     assert ColReader('labels', label_delim=' ')(pd.Series(dict(labels='')))==[]
     preds,report,best = (space[o] for o in ('preds','report','best'))
     targs = torch.cat([y for *_,y in space['learn'].dls.valid])
     known = ~targs.isnan()
     f1 = skm.f1_score(targs[known], preds[known]>best.thresh)
-    scored = values['Unknown label: nan and `ignore_index`'][1].value['f1_micro']
-    assert 0.5<known.float().mean()<0.65 and report.value['f1_micro']==pytest.approx(f1)==pytest.approx(scored)
+    assert 0.5<known.float().mean()<0.65 and report.value['f1_micro']==pytest.approx(f1)
     random,stratified,_ = values['Absent label: a stratified split']
     assert [*random.index[random.missing_from!='']]==['crash','refund'] and (stratified.missing_from=='').all()
 
@@ -181,7 +181,7 @@ def test_a_model_that_predicts_nothing_is_cured_by_training_then_by_a_threshold(
     trained_twice = space['learn'].zero_labels.records[1].f1_micro
     before,after = (space[o].value for o in ('before','after'))
     empty = next(o for shown in values.values() for o in shown if isinstance(o, dict) and 'highest_score' in o)
-    again = next(o for o in values['2. The threshold is too high: tune it'] if isinstance(o, dict))
+    again = next(o for o in values['3. The threshold is too high: tune it'] if isinstance(o, dict))
     assert empty['predicted']==[] and empty['highest_score']<0.5
     assert {*again['predicted']}=={*again['true'].split()}
     assert trained_twice<0.2 and before['f1_micro']>0.5
@@ -194,9 +194,8 @@ def test_loaders_of_each_kind_of_file_have_the_labels():
     vocab,loss = values['Tables with several targets'][-1]
     assert vocab==space['targets'] and 'BCEWithLogitsLoss' in str(loss)
     assert values['Texts'][-1]==['billing','crash','login','refund']
-    stats,shares = values['A validation set that has every label']
-    assert (stats.missing_from=='').all() and (stats.valid>0).all()
-    assert (shares.loc[True]-shares.loc[False]).abs().max()<0.1
+    for stats in values['A validation set that has every label']:
+        assert (stats.valid>0).all() and (stats.valid-(stats.train+stats.valid)/5).abs().max()<1
 
 def test_each_heading_is_the_text_of_fastais_error():
     _,values = run_page('fastai_errors')
@@ -212,9 +211,9 @@ def test_groups_widen_the_interval_of_a_test_score():
     probs,targs = space['learn'].get_preds(dl=space['test_dl'])
     predicted = probs>space['found'].thresh
     assert len(targs)==1000 and report.value['f1_micro']==pytest.approx(skm.f1_score(targs, predicted, average='micro'))
-    thresh = values['My test set has more positives than reality'][-1]
     # A rarer label has more false positives for each true one
-    assert space['real'].value['f1_macro']<report.value['f1_macro'] and thresh.iloc[1]>thresh.iloc[0]
+    assert space['real'].value['f1_macro']<report.value['f1_macro']
+    assert space['learn'].loss_func.thresh>space['found'].thresh
 
 def test_the_positives_that_a_label_needs():
     "The table on the page of the test score"
@@ -303,7 +302,7 @@ def test_a_served_model_predicts_the_same_labels():
 @pytest.mark.slow
 def test_the_most_confident_mistakes_are_wrong_labels():
     space,_ = run_page('wrong_labels')
-    assert space['wrong'][:100].mean()>0.9 and len(pd.read_csv(space['folder']/'check.csv'))==150
+    assert space['wrong'][:100].mean()>0.9 and len(pd.read_csv(space['folder']/'check.csv'))==len(space['found'])
     targs = space['targs']
     of_folds = MultiLabelInterpretation.from_preds(space['preds'], targs).mistakes(max_n=100)
     assert space['flipped'][of_folds.index,targs.columns.get_indexer(of_folds.label)].mean()>0.8
@@ -336,11 +335,13 @@ def test_a_required_recall_holds_and_tuned_thresholds_cost_least():
     assert found.per_label[2]==pytest.approx(found.table.loc['crash','threshold']) and found.per_label[2]<found.best
     assert found.table.loc['crash','recall_held_out']>0.9
     np.testing.assert_allclose(learn.loss_func.thresh, strict.thresh, atol=1e-6)
-    by_name,exclusive = re.findall(r'(?s)```python\n(.*?)```', '\n'.join(cells(page('choose_threshold'), 'markdown')))
+    _,costs,exclusive = re.findall(r'(?s)```python\n(.*?)```', '\n'.join(cells(page('choose_threshold'), 'markdown')))
     group = dict(zip(('clear','cloudy','haze'), learn.dls.vocab))
     for a,b in group.items(): exclusive = exclusive.replace(a, b)
     one = dict(space)
     with learn.no_bar(): exec(exclusive, one)
+    with learn.no_bar(): exec(costs, dict(space))
+    assert learn.loss_func.thresh[2]==min(learn.loss_func.thresh) # A missed crash costs most
     assert (one['predicted'][:,:3].sum(1)==1).all() and one['predicted'][:,3].sum()>0
     total,scores,by_formula = (space[o] for o in ('total','scores','by_formula'))
     best = total(space['expit'](space['z']), by_formula)

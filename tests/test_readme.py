@@ -27,7 +27,7 @@ def test_the_four_lines_record_each_epoch_and_set_a_threshold(four_lines):
 def test_the_code_of_the_steps_runs(four_lines):
     learn = four_lines['learn']
     probs,targs = learn.get_preds()
-    space = four_lines | dict(test_items=learn.dls.valid_ds.items, probs=probs, targs=targs)
+    space = four_lines | dict(test_df=learn.dls.valid_ds.items, probs=probs, targs=targs)
     steps = README[README.index('## Four steps'):]
     code = re.findall(r'`([^`\n]+\(.*?)`', steps)
     assert len(code)>=6

@@ -15,17 +15,20 @@ def snippets(name):
 def test_start_leads_from_a_warning_to_the_test_score_that_was_promised():
     space,values = run_notebook(tutorial('start'))
     learn,scores,report = (space[o] for o in ('learn','scores','report'))
-    warned,trained = learn.zero_labels.records[2],learn.zero_labels.records[10]
-    assert warned.flagged and warned.loss_trend=='falls'
+    warned,again,trained = (learn.zero_labels.records[o] for o in (2,8,20))
+    assert warned.flagged and warned.loss_trend==again.loss_trend=='falls'
+    # Each line of the messages is typed as it stands
+    typed = [''.join(c['source']) for c in json.loads(tutorial('start').read_text())['cells']]
+    assert {warned.fit_code, again.fit_code} <= {*typed}
     assert warned.accuracy==pytest.approx(warned.zeros_accuracy, abs=0.005)
     assert warned.suggested_f1 < trained.f1_micro-0.2 and not trained.flagged
     assert learn.loss_func.thresh<0.5
     test,train = space['test'],space['df']
     assert not {*test.index} & {*train.index} and len(test)==200 and not {*test.fname} & {*train.fname}
     assert scores.low['f1_micro'] < scores.value['f1_micro'] < scores.high['f1_micro']
-    assert scores.value['f1_micro']>0.7 and scores.baseline['accuracy_multi']>0.92
+    assert scores.value['f1_micro']>0.85 and scores.baseline['accuracy_multi']>0.92
     worst = report.index[:4]
-    assert (report.support[worst]<20).all() and report.f1[worst].max()<0.5
+    assert (report.support[worst]<20).all() and report.f1[worst].max()<report.f1.median()
 
 def test_the_code_for_texts_and_tables_makes_multi_label_learners(tmp_path, monkeypatch):
     import fastai.text.all, fastai.tabular.all
@@ -53,7 +56,7 @@ def test_the_code_for_texts_and_tables_makes_multi_label_learners(tmp_path, monk
 def test_fastbook_shows_that_accuracy_hides_the_threshold():
     space,values = run_notebook(tutorial('fastbook'))
     book,preds,targs,table = (space[o] for o in ('book','preds','targs','table'))
-    assert book['wrong per image'].tolist()==[0.71,0.98,1.55] and book['errors removed'].iloc[0]>0.5
+    assert book['wrong per image'].tolist()==[0.71,0.98,1.55] and book['lift'].iloc[0]>0.5
     accs,f1s = (np.array(space[o])[space['xs'].numpy()>0.2] for o in ('accs','f1s'))
     assert np.abs(accs-table['accuracy_multi'][1]).max()<0.04 and np.ptp(f1s)>0.3
     record = space['learn'].zero_labels.records[9]
@@ -65,7 +68,7 @@ def test_fastbook_shows_that_accuracy_hides_the_threshold():
     with pytest.warns(UserWarning, match='probabilities already: pass sigmoid=False'):
         assert accuracy_multi(preds, targs)==accuracy_multi(torch.ones_like(preds), targs, sigmoid=False)
     shown = values['Logits and probabilities'][-1]
-    assert shown['predicting every label']==pytest.approx(targs.mean().item(), abs=1e-3)
+    assert shown['two sigmoids']==pytest.approx(targs.mean().item(), abs=1e-3)
 
 def test_the_learner_of_the_book_reads_data_laid_out_like_pascal(tmp_path):
     from fastai_mlmetrics.demo import small_convnet
