@@ -258,8 +258,9 @@ def _with_label_axis(x): return x[:,None] if x.ndim==1 else x
 
 ONE_CLASS = (
     "one class per sample or pixel, which is not multi-label. For one class, use fastai's metrics, "
-    "such as `accuracy` or `DiceMulti()`, without ZeroLabelsCallback. For several labels, use targets "
-    "of zeros and ones (`F.one_hot`), and `loss_func=BCEWithLogitsLossFlat()`")
+    "such as `accuracy` or `DiceMulti()`, without ZeroLabelsCallback. For several labels in a text, "
+    "pass `label_delim=' '` to the DataLoaders; otherwise use targets of zeros and ones "
+    "(`F.one_hot`), and `loss_func=BCEWithLogitsLossFlat()`")
 
 def _unequal_text(
     shape, # Shape of the predictions, a tuple

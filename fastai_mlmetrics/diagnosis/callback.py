@@ -22,7 +22,7 @@ from .remedies import fit_code
 from .boxes import (
     as_warning, MISLEADING, notify, show_box, ZeroLabelsError, ZeroLabelsWarning)
 from fastai_mlmetrics.diagnosis.records import (
-    add_trend, all_clear, describe, describe_frozen, describe_unchanged, keep_trend, OF_FIT, Record,
+    add_trend, all_clear, describe, describe_frozen, describe_next, keep_trend, OF_FIT, Record,
     since_then)
 from .pitfalls import common_labels, error_text, known_codes, pitfalls
 from fastai.callback.tracker import SaveModelCallback
@@ -84,7 +84,7 @@ class ZeroLabelsCallback(Callback):
         "Reset all records and state"
         self.records = [] # `Record`s of all validations
         self._current = None # `Record` of the weights that are loaded
-        # `id` of a data set -> its verdict, and the data set, so that its `id` is not reused
+        # `id` of a data set -> its reported `Record`, and the data set, so that its `id` is not reused
         self.reported = {}
         self._fit = _FitState()
         # The keys of these three are `_standalone`: another callback may validate within a fit
@@ -273,7 +273,8 @@ def _end_validate(self:ZeroLabelsCallback, r):
     "Judge a `validate()`; within a fit, by another callback, only report a new verdict"
     if r is None or self._in_on_flag: return
     if not self._fit.running: self._judge(r)
-    elif r.verdict and self.dl is self.dls.valid and self._is_new(r): self._report(describe, r)
+    elif r.verdict and self.dl is self.dls.valid and r.verdict!=self._last_reported(r).verdict:
+        self._report(describe, r)
 
 @patch
 def _end_fit(self:ZeroLabelsCallback, r):
@@ -307,22 +308,21 @@ def _judge(self:ZeroLabelsCallback, r):
     elif r.validation!=self._fit.acted_on: self._act(r)
 
 @patch
-def _is_new(self:ZeroLabelsCallback, r):
-    "Return whether a verdict is new for these data, and store it"
+def _last_reported(self:ZeroLabelsCallback, r):
+    "Return the record last reported of these data, or an empty one, and store `r` in its place"
     data = self._data
-    before,_ = self.reported.get(id(data), ('',None))
-    self.reported[id(data)] = r.verdict,data
-    return r.verdict!=before
+    before,_ = self.reported.get(id(data), (Record(verdict=''),None))
+    self.reported[id(data)] = r,data
+    return before
 
 @patch
 def _act(self:ZeroLabelsCallback, r):
     "Report a verdict, raise an error, or call `on_flag`"
     if self._in_on_flag: return # `on_flag` trains
-    is_new = self._is_new(r)
-    self._fit.n_healthy = 0
-    self._fit.acted_on = r.validation
+    before = self._last_reported(r)
+    self._fit.n_healthy,self._fit.acted_on = 0,r.validation
     if not r.flagged or self.on_flag in ('warn','stop'):
-        self._report(describe if is_new else describe_unchanged, r)
+        self._report(partial(describe_next, before=before, in_fit=self._fit.running), r)
     elif self.on_flag=='raise': raise ZeroLabelsError(*describe(r).args, r)
     else:
         # `on_flag` may validate, which would wait forever for the lock of a `validate()`

@@ -111,9 +111,9 @@ def _raw_targets(dls, n=20):
     "Read the first targets of a `DataBlock` before they become numbers"
     tls = getattr(dls.train_ds, 'tls', None)
     if not tls: return []
-    before = itertools.takewhile(lambda f: not isinstance(f, MultiCategorize), tls[-1].tfms.fs)
-    items = L(tls[-1].items, use_list=None)[:n]
-    return [compose_tfms(item, [*before], split_idx=0) for item in items]
+    before = [*itertools.takewhile(lambda f: not isinstance(f, MultiCategorize), tls[-1].tfms.fs)]
+    items = getattr(tls[-1].items, 'iloc', tls[-1].items) # Rows of a table, or other items
+    return [compose_tfms(items[i], before, split_idx=0) for i in range(min(n, len(tls[-1].items)))]
 
 def _single_letters(r, learn):
     "Without a `label_delim`, a text with several names is read as a list of its letters"

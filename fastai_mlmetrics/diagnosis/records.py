@@ -226,14 +226,21 @@ def thresh_finding(
     return (f"{what}: {how}micro F1 is {per_label}{best_f1:.3f} at the best global "
             f"threshold{best}{without}, and {r.f1_micro:.3f} now{constant}.")
 
-def describe_unchanged(r):
-    "Report in a line that the verdict has not changed, and how to go on after a fit that has helped"
-    helps = remedies(r)[:1] if r.phase=='fit' and r.loss_trend and r.learns else []
+def describe_next(
+    r, # `Record` with a verdict
+    before, # The `Record` that was last reported of the same data; without a verdict if none was
+    in_fit:bool # Whether the fit goes on, so that nobody can type anything
+):
+    "Report a record in full; in short if its verdict is not new, with advice that is new after a fit"
+    if r.verdict!=before.verdict: return describe(r)
+    helps = remedies(r)[:1]
+    if in_fit or r.phase!='fit' or helps==remedies(before)[:1]: helps = []
     return as_warning(_title(r, continued("As before, ", problem(r, _at(r)))), r=r, remedies=helps)
 
 def describe_frozen(r):
     "Report a fit of the last layers in short, because the other layers are trained next"
-    why = "only the last layers were trained: `fine_tune` goes on with all; after `fit`, unfreeze them"
+    why = ("only the last layers were trained: `fine_tune` goes on with all; after `fit`, type "
+           "`learn.unfreeze()`, and train again")
     return as_warning(_title(r, continued("So far, ", problem(r, _at(r)))), [why], r)
 
 def all_clear(r):

@@ -23,8 +23,8 @@ LOSS_ADVICE = [ # For a fit of several epochs; the first match that is not muted
         "Use a lower learning rate, in a new Learner: the validation loss is {last_loss:.3g} {when}."),
     # Before 'loss-falls', because a collapsed network still learns how frequent labels are
     Row('network-collapsed', lambda r: r.collapsed,
-        "Train again in a new Learner: scores hardly depend on the input, so the network has "
-        "collapsed, or has not begun to learn."),
+        "Train again in a new Learner, at the rate that `learn.lr_find()` proposes: scores hardly "
+        "depend on the input, so the network has collapsed, or has not begun to learn."),
     Row('loss-falls', lambda r: r.loss_trend=='falls',
         "{longer}: the validation loss is still falling, {last_loss:.3g} {when}."),
     Row('ranking-improves', lambda r: r.learns,

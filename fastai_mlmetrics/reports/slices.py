@@ -304,7 +304,8 @@ class SliceComparison(Table):
         figsize:tuple=None # Width and height in inches; None: by the number of rows
     ):
         "Plot each difference with its interval, the lowest first"
-        rows = self.dropna(subset=['difference_low']).sort_values('difference', kind='stable')
+        rows = self.dropna(subset=['difference_low'])
+        rows = rows.iloc[np.argsort(rows.difference.to_numpy(), kind='stable')]
         ax = new_axes(ax, figsize or (6.5, 0.8+0.25*len(rows)))
         y = np.arange(len(rows))
         color = ['C0' if o else 'darkgrey' for o in rows.result]
@@ -325,7 +326,8 @@ def _differences_in_words(rows):
 def _slices_in_words(table):
     "State which slices differ from all other samples"
     name = in_words(table.columns.name)
-    by_size = table.sort_values('difference', key=np.abs, ascending=False)
+    # Not by `sort_values`, because the index may be named 'difference', too
+    by_size = table.iloc[np.argsort(-table.difference.abs().to_numpy(), kind='stable')]
     rows_of = {result: by_size[by_size.result==result] for result in ('lower','higher')}
     parts = [f"{result} in {_differences_in_words(rows)}"
              for result,rows in rows_of.items() if len(rows)]

@@ -442,5 +442,9 @@ def test_slices_may_be_named_like_a_column_of_the_labels(name):
     by = pd.Series(np.arange(600)%2, name=name)
     y = (rng.random((600, 2))<0.3).astype(int)
     s = np.where(by.to_numpy()[:,None]==1, 1-y, y)*0.6+0.2 # All wrong in slice 1
-    found = compare_slices(s, y, by).labels
+    t = compare_slices(s, y, by)
+    assert 'lower in 1' in repr(t)
+    t.plot()
+    plt.close('all')
+    found = t.labels
     assert [*found.index.names]==[name, 'label'] and (found.difference.abs()==1).all() and len(found)==12
