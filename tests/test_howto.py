@@ -181,7 +181,7 @@ def test_a_model_that_predicts_nothing_is_cured_by_training_then_by_a_threshold(
     trained_twice = space['learn'].zero_labels.records[1].f1_micro
     before,after = (space[o].value for o in ('before','after'))
     empty = next(o for shown in values.values() for o in shown if isinstance(o, dict) and 'highest_score' in o)
-    again = next(o for o in values['3. The threshold is too high: tune it'] if isinstance(o, dict))
+    again = next(o for o in values['4. The threshold is too high: tune it'] if isinstance(o, dict))
     assert empty['predicted']==[] and empty['highest_score']<0.5
     assert {*again['predicted']}=={*again['true'].split()}
     assert trained_twice<0.2 and before['f1_micro']>0.5

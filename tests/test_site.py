@@ -312,12 +312,12 @@ SEARCHES = {
         'others as they are; required precision; sensitivity at least 90%; mutually exclusive labels',
     'howto/30_predicts_nothing':
         'show_results no labels; accuracy 0.95 F1 0; predict returns empty; learn.predict returns an empty list; '
-        'no tags predicted; f1 is zero; val f1 stays 0; show_results empty; predicts nothing',
+        'no tags predicted; f1 is zero; val f1 stays 0; show_results empty; predicts nothing; lr_find',
     'howto/31_csv_to_dataloaders':
         'csv to dataloaders; ImageDataLoaders several labels; tabular data several targets; one-hot; '
         'one hot encoded csv; label_delim; TextDataLoaders; load my csv; names with commas',
     'howto/32_fastai_errors':
-        'error_rate; accuracy AssertionError; multilabel-indicator is not supported; lr_find',
+        'error_rate; accuracy AssertionError; multilabel-indicator is not supported',
     'reference/01_metrics':
         'F0.5; logits probabilities; do metrics take logits; F1ScoreMulti; sample weights; hamming loss; '
         'accuracy_multi; balanced accuracy; specificity; matthews correlation; exact match ratio; subset accuracy; '

@@ -111,8 +111,9 @@ TERMS = {
     'howto/23_which_metric': 'which metric, choose a metric, F1 or mAP, micro vs macro F1',
     'howto/24_confusion_matrix': 'multilabel confusion matrix, savefig',
     'howto/24_confusion_matrix#results-table-for-a-paper': 'mAP CP CR CF1, PASCAL VOC 2007, 11-point average precision',
-    'howto/25_rare_labels': 'class imbalance, WeightedRandomSampler, weighted sampler, imbalanced data set, '
-        'imbalanced dataset, balanced sampling, oversampling, pos_weight, undersampling, long tail',
+    'howto/25_rare_labels': 'class imbalance, WeightedRandomSampler, WeightedDL, weighted sampler, '
+        'imbalanced data set, imbalanced dataset, balanced sampling, oversampling, pos_weight, undersampling, '
+        'long tail',
     'howto/25_rare_labels#calibration-probabilities-after-pos_weight': 'calibration, calibrate probabilities, '
         'isotonic regression, temperature scaling, scores are not probabilities, probabilities too high, '
         'undo pos_weight, Platt scaling, make scores calibrated',

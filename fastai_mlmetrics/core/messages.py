@@ -181,20 +181,6 @@ def _without_numbers(text):
 # %% ../../nbs/core/01_messages.ipynb #3f60c1a2
 replaced = contextmanager(replacing_yield)
 
-# %% ../../nbs/core/01_messages.ipynb #64ec7c3e
-_printing = threading.RLock() # Python has one format of warnings for all threads
-
-@contextmanager
-def without_prefix(
-    warning # Warning that will be issued
-):
-    "Context manager in which Python prints a warning without a path and a line number"
-    with _printing:
-        usual = warnings.formatwarning
-        def plain(message, *args, **kwargs):
-            return f'{message}\n' if message is warning else usual(message, *args, **kwargs)
-        with replaced(warnings, 'formatwarning', plain): yield
-
 # %% ../../nbs/core/01_messages.ipynb #f81a9a85
 _printing = threading.RLock() # Python has one format of warnings for all threads
 

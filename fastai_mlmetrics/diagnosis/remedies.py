@@ -129,8 +129,8 @@ def _own_thresholds(r):
     how = _search(r, 'per_label=True')
     return (f"Use a threshold per label{_without(r)}: {how}. "
             f"Cross-validated micro F1: {r.per_label_f1:.3f} per label, "
-            f"{r.global_f1:.3f} global, {r.f1_micro:.3f} now. The same score means a different "
-            "probability for different labels.")
+            f"{r.global_f1:.3f} global, {r.f1_micro:.3f} now. The labels are not equally well "
+            "calibrated.")
 
 def _thresholds_help(r): return thresh_helps(r) or per_label_helps(r)
 
