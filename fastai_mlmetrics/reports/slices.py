@@ -295,9 +295,11 @@ class SliceComparison(Table):
         if not is_whole or self.labels is None: return ''
         of_slices = self.labels.index.droplevel(-1).isin(self.index)
         n_pairs = len(self)*self.attrs['n_labels']
-        texts = [_slices_in_words(self), _labels_in_words(self.labels[of_slices], n_pairs),
-                 _unknown_in_words(self), self.attrs['reading']]
-        return ' '.join(filter(None, texts))
+        found = self.labels[of_slices]
+        slices,labels = _slices_in_words(self),_labels_in_words(found, n_pairs)
+        hides = len(found) and not any(self.result) # No score shows these labels
+        findings = [f"{slices.removesuffix('.')}, but {labels}"] if hides else [slices, labels]
+        return ' '.join(filter(None, [*findings, _unknown_in_words(self), self.attrs['reading']]))
 
     def plot(self,
         ax:plt.Axes=None, # Axes to plot on; None: a new figure
@@ -346,7 +348,7 @@ def _labels_in_words(labels, n_pairs):
     *names,label = labels.index[0]
     most = labels.iloc[0]
     return (f"{n:,} of {n_pairs:,} pairs of slice and label {'differs' if n==1 else 'differ'}: "
-            f"{most.metric} of {some_labels([label])} is {most.value:.2f} in "
+            f"{most.metric.replace('f1', 'F1')} of {some_labels([label])} is {most.value:.2f} in "
             f"{', '.join(map(as_shown, names))}, and {most.elsewhere:.2f} elsewhere"
             f"{note(n>1, ', the largest difference')}.")
 
