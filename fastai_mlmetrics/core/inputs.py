@@ -84,12 +84,13 @@ def _from_table(
 )->Tensor:
     "Convert an object that is not a tensor to a tensor"
     o = as_frame(o) # Tables of other libraries as DataFrames
-    # The rows, if `o` is a list of them, or a Series or array whose cells are rows, such as [1,0,1];
-    # None if not
+    # Rows of a list, or of a Series or array that has a whole row, such as [1,0,1], in each cell;
+    # None: `o` has none of these
     rows = _rows(o)
     # numpy does not stack rows that are cells, and cannot read tensors with gradients or on a GPU
     are_cells = rows and isinstance(o, (pd.Series,np.ndarray))
-    if are_cells or (rows and isinstance(rows[0], Tensor)): return _stacked(rows)
+    are_tensors = rows and isinstance(rows[0], Tensor)
+    if are_cells or are_tensors: return _stacked(rows)
     # Refuse other objects: numpy would iterate over them, which loads a data set or never ends
     is_convertible = isinstance(o, (*_LISTS,Number)) or any(hasattr(o, k) for k in _CONVERTIBLE)
     if not is_convertible: raise TypeError(f"{type(o).__name__} is no array")
@@ -100,7 +101,7 @@ def _from_table(
     if a.dtype==object: # Python's numbers, pandas' NA, None or texts
         # Without an axis, it is an object that numpy cannot read
         if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError("no numbers")
-        # pandas turns the NA of its nullable types, such as Int64, into nan, but numpy cannot
+        # pandas converts its own: it turns the NA of its types, such as Int64, into nan; numpy cannot
         source = o if isinstance(o, (pd.DataFrame,pd.Series)) else a
         a = np.asarray(source.astype(float))
     return _from_numpy(a)
@@ -138,10 +139,10 @@ def _text_problem(o):
     for where,part in parts:
         text = _first_text(part)
         if text is not None:
-            return (f"{where} has text, such as {truncstr(repr(str(text)), 40)}: convert numbers by "
-                    ".astype(float), select the columns of the labels, or one-hot encode label names: "
-                    "lists by scikit-learn's MultiLabelBinarizer, texts by "
-                    "pd.Series(targs).str.get_dummies(' '), with their separator")
+            return (f"{where} has text, such as {truncstr(repr(str(text)), 40)}. One-hot encode lists "
+                    "of names by scikit-learn's MultiLabelBinarizer().fit_transform(targs), texts by "
+                    "pd.Series(targs).str.get_dummies(' '), with your separator. Convert numbers by "
+                    ".astype(float). Of a table, select the columns of the labels")
     return ''
 
 def _other_problem(o):

@@ -74,7 +74,7 @@ def _deal(
     n_columns = counts.shape[1]
     # What each part still lacks of each column, as a fraction of the column's total: columns x parts
     deficit = np.tile(shares, (n_columns, 1))
-    lacks = np.ones((n_columns, len(shares)), bool) # Whether a part has no unit of a column yet
+    has_none = np.ones((n_columns, len(shares)), bool) # Whether a part has no unit of a column yet
     n_left = (counts>0).sum(0) # Units of each column that are yet to be assigned
     part = np.empty(len(units), int)
     for unit in order:
@@ -84,21 +84,21 @@ def _deal(
         count = counts.data[entries]
         fraction = count*units.inverse_totals[columns] # Of the column's total
         # By how much chi-square falls if a part gets the unit: the sum over the unit's columns of
-        # total * (deficit**2 - (deficit-fraction)**2) / share, in which total * fraction = count, so
-        # this is count * (2*deficit - fraction) / share
+        # total * (deficit**2 - (deficit-fraction)**2) / share, which is
+        # total*fraction * (2*deficit-fraction) / share, where total*fraction = count
         decrease = count@(2*deficit[columns] - fraction[:,None])/shares # One number per part
-        # A column is scarce if its units left just suffice for the parts that lack it: then this unit
-        # must go to one of these parts
-        lacking = lacks[columns] # The unit's columns x parts
-        if lacking.any(): # Skipped for most units, because soon no part lacks a column
-            n_lacking = lacking.sum(1) # Number of parts that lack each column
-            is_scarce = n_left[columns]<=n_lacking # `n_left` includes this unit
-            decrease += 1e9*lacking[is_scarce].sum(0) # More than any chi-square
+        # A column is scarce if its units left just suffice for the parts that have none: then this
+        # unit must go to one of these parts
+        none_yet = has_none[columns] # The unit's columns x parts
+        if none_yet.any(): # Soon each part has some of each column
+            n_parts = none_yet.sum(1) # Number of parts that have none of a column
+            is_scarce = n_left[columns]<=n_parts # `n_left` includes this unit
+            decrease += 1e9*none_yet[is_scarce].sum(0) # More than any chi-square
         chosen = decrease.argmax()
         # What is left to assign
         part[unit] = chosen
         deficit[columns,chosen] -= fraction
-        lacks[columns,chosen] = False
+        has_none[columns,chosen] = False
         n_left[columns] -= 1
     return part
 

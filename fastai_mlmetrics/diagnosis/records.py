@@ -53,8 +53,8 @@ def add_trend(
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
     r.train_loss = ifnone(train_loss, math.nan)
-    # `last_*` are of the fit's last epoch, for now this one. The callback replaces them in the record
-    # of an earlier epoch if `SaveModelCallback` loads that one at the end
+    # `last_*` are of the fit's last epoch, for now this one. If `SaveModelCallback` loads an earlier
+    # epoch at the end, the callback writes the true values into that epoch's record
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
     recent = [*before, r][-window:]
@@ -64,9 +64,9 @@ def add_trend(
     beats_chance = r.ap_median>1.2*r.random_ap and not r.collapsed
     ranks_better = r.ap_median>best_median and beats_chance
     # Loss, compared with the best one before: a fall of less than a thousandth does not count
-    def loss_of(o): return math.inf if math.isnan(o.valid_loss) else o.valid_loss
-    best_record = min(before, key=loss_of, default=None)
-    r.best_loss = loss_of(best_record) if before else math.inf
+    def loss_of(o): return math.inf if math.isnan(o.valid_loss) else o.valid_loss # NaN is no best
+    lowest = min(before, key=loss_of, default=None)
+    r.best_loss = loss_of(lowest) if before else math.inf
     is_close = np.isclose(loss, r.best_loss, rtol=1e-3, atol=0)
     falls = bool(before) and loss<r.best_loss and not is_close # A first loss has not fallen
     r.learns = bool(falls or ranks_better)
@@ -77,9 +77,9 @@ def add_trend(
         rises = loss > 1.05*r.best_loss # Validation losses are noisy
         r.loss_trend = 'rises' if rises else 'is flat'
         if falls: r.loss_trend = 'falls'
-        # Overfitting: since the best epoch, the validation loss has risen, and the training loss has
-        # fallen by a tenth, to below the validation loss
-        r.overfits = rises and r.train_loss<loss and r.train_loss < 0.9*best_record.train_loss
+        # Overfitting: since the epoch with the lowest validation loss, that loss has risen, and the
+        # training loss is below it, and has fallen by a tenth
+        r.overfits = rises and r.train_loss<loss and r.train_loss < 0.9*lowest.train_loss
 
 def keep_trend(r, last):
     "Copy the trend of the last epoch to a validation of the same weights, which have the same loss"

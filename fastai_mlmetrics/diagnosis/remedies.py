@@ -120,7 +120,9 @@ def _of_labels(r):
 def _search(r, how):
     "Return the call that finds thresholds, with the argument `how`, and sets them if it can"
     how += _of_labels(r)
-    if not r.phase and not r.decodes: return f"`best_thresholds(preds, targs, {how})`"
+    if not r.phase and not r.decodes:
+        how += note(r.sigmoid, ', sigmoid=True')+_ignoring(r.ignore_index)
+        return f"`best_thresholds(preds, targs, {how})`"
     find = f"learn.thresh_find({how})"
     return f"`learn.set_thresh({find})`" if r.decodes else f"`{find}`"
 

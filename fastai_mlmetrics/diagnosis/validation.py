@@ -180,10 +180,9 @@ class ValidationStats:
         scored = self.per_label.scored and defined # Binary predictions are no scores, and rank nothing
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts) # Positives and counted samples of each label, C numbers each
-        of_samples = self.samples.counts # Numbers of samples: `counted`, and of these `n_sum_to_1`
-        n_labels = len(names)
-        enough = of_samples.counted>=ENOUGH
-        all_sum_to_1 = n_labels>1 and enough and of_samples.n_sum_to_1==of_samples.counted
+        n_samples = self.samples.counts.counted
+        all_sum_to_1 = self.samples.counts.n_sum_to_1==n_samples
+        is_softmax = scored and all_sum_to_1 and len(names)>1 and n_samples>=ENOUGH
         # One curve of all labels together, from the histograms (2 x labels x bins)
         micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,
@@ -193,7 +192,7 @@ class ValidationStats:
             **self._label_lists(counts, names, defined),
             **self._ranking_fields(counts, names, defined, scored),
             **self._suggestions(counts, scored),
-            one_class=scored and all_sum_to_1, # The scores of a softmax
+            one_class=is_softmax,
             range_problem=range_words(self.per_label.range_found, decoding),
             ap_micro=APScoreMulti().values(micro_curve).item() if scored else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())

@@ -196,13 +196,13 @@ def _suggested(
     objective:Objective, # By which the options were compared
     options:list, # Up to three `Tuned`: in use (if any), 'best' for all labels, 'per_label' (if any)
     chosen:Tuned, # The option that `set_thresh` will set
-    now:InUse, # The `Tuned` that is in use, the first of `options`; None: there is none
+    now:InUse, # The first of `options`, the threshold in use; None: there is none
     vocab, # C names
     is_part:bool # Whether the model has further labels
 )->SuggestedThresholds:
     "Return the thresholds with their table, in which the chosen one is marked"
     table = chosen.table # Scores and targets
-    shown = thresh_table(objective, options, vocab) # A row per option, and then per label
+    shown = thresh_table(objective, options, vocab) # A row per option, in this order, then per label
     chosen_row = options.index(chosen)
     shown['advice'] = ['set' if i==chosen_row else '' for i in range(len(shown))]
     shown.attrs['marked'] = [chosen.name]
@@ -211,7 +211,7 @@ def _suggested(
     shown.attrs['reading'] = recommendation(objective, chosen, now, vocab, best)
     if table.has_samples and chosen.held_out:
         shown.attrs['reading'] += f"\n{said_once(table.p.sampling)}"
-    # Names say which labels a threshold is for: needed per label, or if the model has further labels
+    # Name the labels if thresholds differ by label, or are for only some of the model's labels
     names = vocab if is_part or chosen.per_label else None
     per_label = first(options, lambda o: o.name=='per_label')
     res = SuggestedThresholds(best.value, per_label.value if per_label else None)

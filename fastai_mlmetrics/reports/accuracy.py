@@ -172,7 +172,7 @@ def _why_limited(p):
     n_absent = int((is_counted & (tp+fn==0)).sum())
     absent = f"{n_absent:,} of {n_labels:,} labels never {'occurs' if n_absent==1 else 'occur'}"
     reasons = filter(None, [without_label(p), note(n_absent, absent)])
-    return ' and '.join(reasons) or f"0/0 counts as {p.zero_division:g}"
+    return f"{' and '.join(reasons) or '0/0'} (counted as {p.zero_division:g})"
 
 def why_unknown(
     measured:dict, # `Estimate` by row
@@ -219,11 +219,11 @@ def _described(
     # What concerns all rows
     known = {name: row for name,row in rows.items() if not math.isnan(row.value)}
     has_interval = any(not math.isnan(row.low) for row in known.values())
-    # That intervals take samples as independent is said once per session
+    # Say only once per session that intervals take samples as independent
     sampling = said_once(p.sampling) if has_interval else ''
     texts = [note(not known, "Some predictions are NaN, so there is nothing to report."),
              frequencies_in_words(p), p.which_labels, sampling]
-    # What concerns single rows. The sentences on those of `_FIRST` come first
+    # What concerns single rows: first those of `_FIRST`, in its order
     in_order = [*(o for o in _FIRST if o in known), *(o for o in known if o not in _FIRST)]
     # Rows that cannot reach 1 even if all predictions are right, with the most that they can reach
     limited = {name: f"{in_words(name)} (at most {row.ceiling:.3f})"

@@ -112,7 +112,7 @@ class LabelReport(Table):
             lowest = some_names([f'{as_shown(o)} ({f1:.3f})' for o,f1 in compared.f1.iloc[:3].items()])
             texts.append(f"F1{of_these} is lowest for {lowest}.")
         if len(compared): texts.append(_mistakes_in_words(compared.iloc[0]))
-        # The exceptions: in 'samples avg', each sample without a label counts as 0
+        # Exceptions, such as that a sample without a label counts as 0 in 'samples avg'
         if 'samples avg' in self.index[is_average]: texts.append(self.attrs['unlabelled'])
         absent = labels.index[labels.support==0]
         if len(absent):

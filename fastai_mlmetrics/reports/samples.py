@@ -132,13 +132,13 @@ def sample_inputs(
     # Inputs of a loader. Arrays without `items`, and torch's loader, have none that can be shown
     dl = interp.dl
     if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
-    # fastai decodes a batch to what `show_batch` would show: (inputs, targets, a tuple of each
-    # sample), or, of a tabular loader, (table, None, None)
+    # fastai decodes a batch to what `show_batch` would show: (inputs, targets, a tuple per sample).
+    # Of a tabular loader, it is (table, None, None)
     inputs,_,targs,*_ = interp[idxs]
-    table,_,decoded = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
+    batch,_,decoded = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
     if decoded is None:
-        columns = [*table.cat_names,*table.cont_names][:_MOST_COLUMNS]
-        return table.decode().items[columns].set_axis(idxs)
+        columns = [*batch.cat_names,*batch.cont_names][:_MOST_COLUMNS]
+        return batch.decode().items[columns].set_axis(idxs)
     shown = decoded.itemgot(0) # Of several inputs, the first
     return shown if isinstance(shown[0], TensorImageBase) else [_without_tokens(str(o)) for o in shown]
 
@@ -186,16 +186,16 @@ def mistakes(self,
     cols = [*range(len(self.vocab))] if label is None else [label_index(label, self.vocab)]
     found = _mistakes(self, kind, cols)
     if groups is not None:
-        of_items = item_values(self, groups, 'groups')
+        group_of_item = item_values(self, groups, 'groups')
         # If an item has several samples, `group_values` repeats its group for each of them
         n_items = len(self.preds)//self.rows_per_item
-        group_of_sample = group_values(of_items, len(self.preds), items=range(n_items))
+        group_of_sample = group_values(group_of_item, len(self.preds), items=range(n_items))
         group = pd.Series(group_of_sample[found['sample']], index=found.index)
         found = found[~group.duplicated()] # The first mistake of each group
     shown = found if max_n is None else found[:check_int('max_n', max_n, 1)]
     # The table, whose index is the sample. Without `.array`, pandas would align the columns by index
-    label_of_row = pd.Series([*self.vocab], dtype=object).take(shown.col)
-    res = Table(dict(label=label_of_row.array, kind=shown.kind.array, score=shown.score.array),
+    names = np.array([*self.vocab], dtype=object)[shown.col]
+    res = Table(dict(label=names, kind=shown.kind.array, score=shown.score.array),
                 index=pd.Index(shown['sample'], name='sample'))
     _add_items(self, res)
     # The sentence below the table
@@ -309,8 +309,7 @@ def _plot_images(interp, images, selection,
     names = [plot_name(o, chars) for o in sample_titles(interp, selection.idxs)]
     values = [f'{selection.value_name} {format_cell(o)}' for o in selection.values.tolist()]
     if not figsize:
-        def n_lines_of(caption): return sum(map(len, caption.values())) # Of all kinds of labels
-        n_lines = max(map(n_lines_of, captions))
+        n_lines = max(sum(len(lines) for lines in o.values()) for o in captions)
         *_,image_height,image_width = images[0].shape
         # In inches: the image, at most 1.5 times as high as wide; its name and value; its caption
         row_height = width*min(1.5, image_height/image_width) + 0.6 + 0.18*n_lines

@@ -254,13 +254,13 @@ def _label_table(
     alpha # Probability that any row is a false claim
 ):
     "Tabulate the slices and labels that differ from all other samples, the largest difference first"
-    # Each is a pair, (shares, denominators), such as recall and the number of positives; the arrays
-    # are slices x metrics x labels
+    # `inside` and `outside` are pairs, (shares, denominators), such as recall and the number of
+    # positives, both slices x metrics x labels
     inside,outside = _both_sides(p, differences, numbers)
     value,_ = inside
     elsewhere,_ = outside
-    # Corrected for the number of tests: p-values times the number of those that could reach `alpha` at
-    # all, with their denominators (Tarone)
+    # Corrected for the number of tests (Tarone): each p-value is multiplied by the number of tests
+    # whose denominators are large enough to ever reach `alpha`
     p_values = _p_values(inside, outside, alpha)
     found = np.nonzero(p_values<=alpha)
     slice_numbers,metric_numbers,label_numbers = found
@@ -272,7 +272,7 @@ def _label_table(
     table.insert(3, 'difference', table.value-table.elsewhere)
     table = table.sort_values('difference', key=np.abs, ascending=False, kind='stable')
     # A row is named by its slice and its label
-    order = table.index # The numbers of the rows before they were sorted
+    order = table.index # Positions in `found`, now sorted
     index = slices[slice_numbers[order]].to_frame(index=False)
     names = pd.Series([p.vocab[o] for o in label_numbers[order]], dtype=object)
     # A column that samples are sliced by may be named 'label', too
@@ -298,8 +298,8 @@ class SliceComparison(Table):
         found = self.labels[of_slices]
         slices,labels = _slices_in_words(self),_labels_in_words(found, n_pairs)
         hides = len(found) and not any(self.result) # No score shows these labels
-        findings = [f"{slices.removesuffix('.')}, but {labels}"] if hides else [slices, labels]
-        return ' '.join(filter(None, [*findings, _unknown_in_words(self), self.attrs['reading']]))
+        if hides: slices,labels = labels,f"Over all labels, {slices[0].lower()}{slices[1:]}"
+        return ' '.join(filter(None, [slices, labels, _unknown_in_words(self), self.attrs['reading']]))
 
     def plot(self,
         ax:plt.Axes=None, # Axes to plot on; None: a new figure
@@ -372,8 +372,9 @@ def _measure_of(metric):
     elif metric in RANKINGS: return lambda p: ranking_estimates(p)[metric],metric
     elif metric in ROWS: return lambda p: estimate(row_metrics(p)[metric], p),metric
     hint = note(isinstance(metric, str), suggestion(metric, [*ROWS, *RANKINGS]))
-    raise ValueError(f"metric={metric!r} should be one of {', '.join([*ROWS, *RANKINGS])}, or a "
-                     f"metric with an average, such as JaccardMulti(average='micro'){hint}")
+    every = (f" should be one of {', '.join([*ROWS, *RANKINGS])}, or a metric with an average, such "
+             "as JaccardMulti(average='micro')")
+    raise ValueError(f"metric={metric!r}{hint or every}")
 
 _ABOUT = (
     "`value` is the score of a slice, `low` to `high` its interval. `difference` is this score "
@@ -419,7 +420,7 @@ def _compare_all(
     if p.nan_warning: raise ValueError(p.nan_warning)
     if name in RANKINGS and not p.scored:
         raise ValueError(f"{name} needs scores, but these are binary predictions")
-    # `p` with only the samples that count, the slice of each as a number from 0, the slices' names
+    # `p`: only the samples that count; `numbers`: the slice of each, from 0; `slices`: their names
     p,numbers,slices = _sliced(p, by, n_items)
     # Each slice, compared with all other samples
     differences = [_compare(p, numbers==i, measure) for i in range(len(slices))]

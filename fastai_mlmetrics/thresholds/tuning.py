@@ -137,9 +137,9 @@ def metric_class(
         hint = suggestion(name, _METRICS)
         beta = re.fullmatch(r'f([\d.]+)(_?score)?', name.lower())
         if beta and not hint: hint = f": use metric='fbeta', beta={beta[1]}"
-        raise ValueError(f"metric={metric!r} should be one of {', '.join(_METRICS)}, or a class "
-                         "such as JaccardMulti, or an instance such as JaccardMulti(average='macro')"
-                         f"{hint}")
+        every = (f" should be one of {', '.join(_METRICS)}, or a class such as JaccardMulti, or an "
+                 "instance such as JaccardMulti(average='macro')")
+        raise ValueError(f"metric={metric!r}{hint or every}")
     return cls
 
 def _tunable_class(metric):
@@ -393,20 +393,20 @@ def tune_required(self:Objective,
 )->Tuned: # One per label
     "Tune the labels that have a constraint, so that they keep it or come nearest"
     constraint = self.constraint
-    masks = table.fold_masks() # S x folds, bools: the first set is all folds, the others lack one each
+    masks = table.fold_masks() # S x folds, bools: all folds, then all but one, for held-out scores
     thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy() # S x C, even from S x 1
     # Why each label has no threshold of its own, or ''. One threshold for all has an empty `fallback`
-    reasons = [*tuned.fallback] or ['' for _ in range(table.c)]
+    reasons = [*tuned.fallback] or ['']*table.c
     for i,least in table.with_progress(constraint.least_by_label.items()):
         row = table.row(i)
         # A threshold for each set of folds, nan where none keeps the minimum
         best,design_effect = self._best_kept(table, i, row, least)
-        # Where none does, the one that comes nearest. For recall, that is to predict every sample: few
-        # positives may not prove the minimum, even with a recall of 1
+        # Where none does, the one that comes nearest. For recall, that is to predict every sample: its
+        # recall is 1, and only the confidence asked for is out of reach, because of few positives
         if constraint.name=='recall': nearest = np.full(len(masks), table.everything)
         else: nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
         required = np.where(np.isnan(best), nearest, best)
-        # In a set without positives of the label, recall and precision are unknown: keep `tuned`'s
+        # Without positives in a set, or if the metric is undefined at all thresholds: keep `tuned`'s
         n_positives = masks@table.total[:,1,i] # In each set; place 0 has the negatives
         is_known = (n_positives>0) & ~np.isnan(required)
         thresh[:,i] = np.where(is_known, required, thresh[:,i])

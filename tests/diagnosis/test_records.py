@@ -562,8 +562,8 @@ def test_thresholds_per_label_are_the_first_remedy_where_scales_differ():
     assert gain==pytest.approx(r.per_label_f1-r.global_f1) and 0.4<low<gain<high
     text = one_line(r)
     assert f'instead of {r.constant_f1:.3f}.' in text
-    first_ = 'What to do: - Use a threshold per label: best_thresholds(preds, targs, per_label=True). Cross-validated'
-    assert first_ in text and f'micro F1: {r.per_label_f1:.3f} per label' in text and 'another model' not in text
+    first_ = 'What to do: - Use a threshold per label: best_thresholds(preds, targs, per_label=True, sigmoid=True).'
+    assert f'{first_} Cross-validated micro F1: {r.per_label_f1:.3f} per label' in text and 'another model' not in text
     found = best_thresholds(logits, targs, per_label=True, sigmoid=True)
     assert found.held_out==pytest.approx(r.per_label_f1, abs=0.01) # Other folds, and no bins
     after = judge(logits, targs, thresh=found.thresh, sigmoid=True)

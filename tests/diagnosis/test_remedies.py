@@ -207,7 +207,8 @@ def test_an_interpretation_of_a_learner_names_what_to_call():
     of = MultiLabelInterpretation
     calls = {'label: `learn.set_thresh(learn.thresh_find(per_label=True))`.': of.from_learner(learn),
              'Call `MultiLabelInterpretation.from_learner(learn).judge()`': of.from_learner(learn, 0),
-             'per label: `best_thresholds(preds, targs, per_label=True)`.': of.from_preds(logits, targs, sigmoid=True)}
+             'per label: `best_thresholds(preds, targs, per_label=True, sigmoid=True)`.':
+                 of.from_preds(logits, targs, sigmoid=True)}
     for call,interp in calls.items():
         helps = remedies(interp.judge())
         assert call in helps[0] and ('best_thresholds' in ' '.join(helps))==('best_thresholds' in call)

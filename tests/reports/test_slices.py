@@ -286,10 +286,10 @@ def test_rows_of_an_item_are_in_its_slice():
 
 def test_bad_arguments():
     s,y,by = sliced()
-    for metric in ('f1', CF1(), F1ScoreMulti(average=None), 3, None):
+    for metric in (CF1(), F1ScoreMulti(average=None), 3, None):
         with pytest.raises(ValueError, match='metric=.* should be one of accuracy_multi.*lrap, or a metric with'):
             compare_slices(s, y, by, metric=metric)
-    with pytest.raises(ValueError, match=r"metric='f1' .*average='micro'\): did you mean 'f1_micro'\?$"):
+    with pytest.raises(ValueError, match=r"metric='f1': did you mean 'f1_micro'\?$"):
         compare_slices(s, y, by, metric='f1')
     for ci in (0, 1, 95):
         with pytest.raises(ValueError, match=f'ci={ci} should be between 0 and 1'): compare_slices(s, y, by, ci=ci)

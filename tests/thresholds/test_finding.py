@@ -36,7 +36,7 @@ def test_mistakes_are_named():
             ((s[:0],y[:0]), {}, 'there are no samples'),
             ((s*math.nan,y), {}, 'NaN'),
             ((s,y*2), {}, '0 or 1'),
-            ((s,y,'f3'), {}, "metric='f3' should be one of f1, "),
+            ((s,y,'f3'), {}, "metric='f3': use metric='fbeta', beta=3"),
             *(((s,y), dict(cv=o), f'cv={o}') for o in (-1,0,1,2.5)),
             ((s,y), dict(vocab=['a','b']), '2 names.*3 labels'),
             ((s,y[:,:2]), {}, 'shape')):
