@@ -207,8 +207,8 @@ def _what_it_gains(objective, chosen, now):
                f"{note(now.tuned_here, ', tuned on these samples')}")
     in_use = f"the one in use ({details})"
     if not change.value>0:
-        return (f"`set_thresh` sets `{chosen.name}`, but held out, it is not better than {in_use}, "
-                f"so keep that: {objective.in_words} is {chosen.held_out.score(m):.3f}, and "
+        return (f"`set_thresh` sets `{chosen.name}`, but held out, it is not better than {in_use}: "
+                f"{objective.in_words} is {chosen.held_out.score(m):.3f}, and "
                 f"{now.compared.score(m):.3f} now.")
     if change.value<0.0005: return f"{text}, less than 0.001 more than with {in_use}."
     low,high = change.limits(0.95)
