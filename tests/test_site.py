@@ -199,6 +199,7 @@ REMEDIES = {'thresholds-per-label': 'Use a threshold per label', 'another-thresh
     'more-samples': 'Collect more samples of these labels',
     'a-label-each': 'Predict at least one label per sample',
     'a-smaller-pos-weight': 'Use a smaller `pos_weight`', 'unfreezing': 'Train all layers',
+    'another-loss': 'Use `loss_func=BCEWithLogitsLossFlat()`',
     'training': 'Train longer', 'overfits': 'Use fewer epochs, or more data',
     'a-better-model': 'Try another learning rate ..., or another model',
     'a-weighted-loss': 'As a last resort, weight positives in the loss'}

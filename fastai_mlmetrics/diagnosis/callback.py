@@ -226,7 +226,7 @@ class ZeroLabelsCallback(Callback):
             decodes=decoding.decodes, can_weigh=can_weigh, loss_ignores=decoding.ignore_index,
             tuned=bool(decoding.tuned_on), fit_code='' if self._standalone else fit_code(self.learn),
             pos_weight=weight is not None and bool((weight>1).any()),
-            frozen=bool(getattr(self.opt, 'frozen_idx', 0)),
+            frozen=bool(getattr(self.opt, 'frozen_idx', 0)), other_loss=decoding.is_for_others,
             # Thresholds are chosen on the validation set alone
             other_data=len(self.dls.loaders)>1 and self._data is not _dataset(self.dls.valid))
 

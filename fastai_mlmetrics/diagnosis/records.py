@@ -29,7 +29,7 @@ OF_FIT = dict(loss_trend='', best_loss=None, train_loss=None, overfits=False,
 
 OF_LEARNER = OF_FIT | dict(phase='', validation=None, epoch=None, valid_loss=None, ap_median=None,
     min_accuracy=0.5, max_empty=0.5, ignore=(), decodes=False, pos_weight=False, can_weigh=False,
-    loss_ignores=None, other_data=False, pitfalls=(), stopped=False, tuned=False)
+    other_loss=False, loss_ignores=None, other_data=False, pitfalls=(), stopped=False, tuned=False)
 
 class Record(AttrDict):
     "Metrics of one validation, as plain data"

@@ -218,8 +218,11 @@ REMEDIES = [ # All that match; the first one helps most
     Row('unfreezing', lambda r: r.frozen,
         "Train all layers: only the last ones are being trained. `fine_tune` does this next; before "
         "`fit`, call `learn.unfreeze()`.", about=ANY-{NO_VERDICT}),
+    Row('another-loss', lambda r: r.other_loss,
+        "Use `loss_func=BCEWithLogitsLossFlat()`, in a new Learner: the present loss is not made for "
+        "labels.", about=ANY-{NO_VERDICT}),
     # While a model learns, its scores change, and thresholds with them
-    Row('training', _loss_advice, _training, about=ANY-{NO_VERDICT}),
+    Row('training', lambda r: not r.other_loss and _loss_advice(r), _training, about=ANY-{NO_VERDICT}),
     # A threshold that was searched for is what the user wants: a recall, or the best macro F1
     Row('thresholds-per-label', lambda r: per_label_helps(r) and not r.tuned, _own_thresholds),
     Row('another-threshold', lambda r: thresh_helps(r) and not r.tuned, _another_thresh),

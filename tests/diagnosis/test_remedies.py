@@ -49,6 +49,13 @@ def remedy(name):
     "Register a test as that of a remedy"
     return lambda f: FOLLOWED.setdefault(name, []).append(f) or f
 
+@remedy('another-loss')
+def another_loss():
+    before = fit(learner(loss_func=MSELossFlat(), layers=(50,)), 2, 1e-3)
+    assert before.remedies[0]=='another-loss' and 'training' not in before.remedies
+    code = re.search('`loss_func=(.*)`', advice(before, 'another-loss'))[1]
+    assert 'another-loss' not in fit(learner(loss_func=eval(code), layers=(50,)), 2, 1e-3).remedies
+
 @remedy('another-threshold')
 def another_thresh():
     learn = learner(layers=(50,))
