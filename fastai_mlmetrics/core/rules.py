@@ -146,8 +146,8 @@ class RangeFound(namedtuple('RangeFound', 'kind low high')):
         "Advice if `kind` is 'logits', but the threshold is for probabilities"
         percent = note(0<=self.low<=self.high<=100, "If they are percentages, divide them by 100. ")
         return (f"predictions like {self.low:.4g} and {self.high:.4g} seem to be logits, but the "
-                f"threshold is for probabilities. {percent}For logits, pass sigmoid=True, for "
-                "margins thresh=0, for other scores preds-thresh and thresh=0")
+                f"threshold is for probabilities. {percent}For logits, pass sigmoid=True; for "
+                "a decision_function, thresh=0; for scores with a threshold t, preds-t and thresh=0")
 
 # %% ../../nbs/core/03_rules.ipynb #239d9181
 def limits_text(

@@ -90,7 +90,8 @@ def _another_thresh(r):
     "Advise the suggested global threshold, with the code to set it"
     how = set_thresh_code(_as_probability(r, r.suggested_thresh), labels=r.labels)
     if not r.decodes: how += ", with a loss function that decodes"
-    if not (r.decodes or r.phase): how = f"pass `thresh={exact_thresh(r.suggested_thresh)}`"
+    if not (r.decodes or r.phase):
+        how = f"pass `thresh={exact_thresh(r.suggested_thresh)}` to `judge` and the metrics"
     change = _change_of_thresh(r)
     if per_label_helps(r): change = continued("Or ", change)
     return (f"{change}: {how}. "

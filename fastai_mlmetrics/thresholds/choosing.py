@@ -200,8 +200,9 @@ def _never_predicted(objective, chosen):
 def _what_it_gains(objective, chosen, now):
     "Compare the held-out score of the chosen threshold with the one in use"
     m = objective.m
-    text = f"`{chosen.name}` is recommended: {expectation(objective, chosen)}"
-    if now is None or now.compared is None: return f"{text}."
+    expects = expectation(objective, chosen)
+    if now is None or now.compared is None: return f"With `{chosen.name}`, {expects}."
+    text = f"`{chosen.name}` is recommended: {expects}"
     change = gain(m, chosen.held_out, now.compared)
     details = (f"{thresh_text(now.value)}{note(now.limits, f' with {now.limits}')}"
                f"{note(now.tuned_here, ', tuned on these samples')}")

@@ -16,7 +16,7 @@ from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import MAX_BINS
 from .search import ScoreHistogram, ScoreTable, SearchTable
 from .tuning import Objective
-from .choosing import expectation, not_kept, thresh_table
+from .choosing import expectation, recommendation, thresh_table
 from scipy.special import logit
 
 # %% ../../nbs/thresholds/04_finding.ipynb #eec4ac59
@@ -95,7 +95,7 @@ def find_best(
     held_out = best.held_out and best.held_out.score(objective.m) # None without cross-validation
     shown = thresh_table(objective, options, vocab)
     shown.attrs['marked'] = [best.name]
-    texts = [not_kept(objective, best, vocab)]
+    texts = [recommendation(objective, best, None, vocab, options[0])]
     if table.has_samples and best.held_out: texts.append(said_once(table.p.sampling))
     shown.attrs['reading'] = '\n'.join(filter(None, texts))
     res = BestThresholds(best.value, score, held_out, best.fallback)

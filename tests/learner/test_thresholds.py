@@ -253,7 +253,7 @@ def test_states_without_a_comparison():
     found = make_learner(logits, targs).thresh_find(show_plot=False, cv=None)
     assert found.thresh==found.best and found.table.reading.startswith('`best` is recommended; its score is')
     found = make_learner(logits, targs, loss_func=nn.BCEWithLogitsLoss()).thresh_find(show_plot=False)
-    assert re.match(r'`\w+` is recommended: micro F1 [\d.]+ is expected on new samples\.', found.table.reading)
+    assert re.match(r'With `\w+`, micro F1 [\d.]+ is expected on new samples\.', found.table.reading)
     one_label = make_learner(logits[:,:1], targs[:,:1]).thresh_find(show_plot=False, average='macro')
     assert one_label.per_label==(one_label.best,)==one_label.thresh
     # Without a fold with its only positive, F1 is undefined

@@ -155,7 +155,7 @@ def test_without_a_held_out_score_or_a_threshold_in_use():
                                          'expect less on new ones.')
     objective,_,best,_ = options(scores, y)
     score = best.held_out.score(objective.m)
-    expected = f'`best` is recommended: micro F1 {score:.3f} is expected on new samples.'
+    expected = f'With `best`, micro F1 {score:.3f} is expected on new samples.'
     assert recommendation(objective, best, None, range(8))==expected
 
 def test_what_a_requirement_costs():
