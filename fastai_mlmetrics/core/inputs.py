@@ -140,9 +140,10 @@ def _text_problem(o):
         text = _first_text(part)
         if text is not None:
             return (f"{where} has text, such as {truncstr(repr(str(text)), 40)}. One-hot encode lists "
-                    "of names by scikit-learn's MultiLabelBinarizer().fit_transform(targs), texts by "
-                    "pd.Series(targs).str.get_dummies(' '), with your separator. Convert numbers by "
-                    ".astype(float). Of a table, select the columns of the labels")
+                    "of names by sklearn's MultiLabelBinarizer(classes=vocab).fit_transform(targs), "
+                    "vocab in the order of the predictions; split texts before, as by "
+                    "pd.Series(targs).str.split(' '). Convert numbers by .astype(float). Of a table, "
+                    "select the columns of the labels")
     return ''
 
 def _other_problem(o):

@@ -379,7 +379,8 @@ def _measure_of(metric):
 _ABOUT = (
     "`value` is the score of a slice, `low` to `high` its interval. `difference` is this score "
     "minus that of all other samples, `difference_low` to `difference_high` its interval, which "
-    "holds for all slices at once. `result` is 'lower' or 'higher' if 0 is not between them.")
+    "holds for all slices at once. `result` is 'lower' or 'higher' if 0 is not between them. The "
+    "attribute `labels` is a table of the labels that differ in a slice.")
 
 def _difference_table(
     differences, # `_Difference` of each slice

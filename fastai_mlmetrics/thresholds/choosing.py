@@ -66,6 +66,7 @@ def thresh_table(
     per_label = first(options, lambda o: o.per_label and not o.in_use)
     if per_label: rows.append(_label_rows(objective, per_label, vocab))
     res = Table(pd.concat(rows).set_index('label'))
+    res.columns.name = objective.in_words
     res.attrs['about'] = _ABOUT
     if 'fallback' in res:
         res['fallback'] = res.fallback.fillna('')

@@ -320,7 +320,7 @@ BAD_INPUT = {
     'numbers as text in a table': (GIVEN, pd.DataFrame(RIGHT.astype(str)), "column 0 has text"),
     'numbers as objects': (GIVEN, RIGHT.astype(str).astype(object), "text, such as '1'"),
     'lists as text': (GIVEN, ["['a', 'b']"]*len(RIGHT), "this list has text, such as \"\\['a', 'b'\\]\""),
-    'names in one text': (GIVEN, ['a b', 'c', '', 'a', 'b', 'c', 'a', 'b'], r"such as 'a b'.*str\.get_dummies\(' '\)"),
+    'names in one text': (GIVEN, ['a b', 'c', '', 'a', 'b', 'c', 'a', 'b'], r"such as 'a b'.*str\.split\(' '\)"),
     'lists of names': (GIVEN, [['a','b'], ['c'], [], ['a'], ['b'], ['c'], ['a'], ['b']], 'MultiLabelBinarizer'),
     'empty': (GIVEN[:0], RIGHT[:0], 'there are no samples'),
     'no labels': (GIVEN[:,:0], RIGHT[:,:0], 'a column per label'),
