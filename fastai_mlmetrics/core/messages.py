@@ -116,6 +116,13 @@ def note(
     "Return a text only if a condition is true"
     return text if condition else ''
 
+def continued(
+    start:str, # Words to put before the text
+    text:str # Text that begins with a capital
+)->str: # Such as 'So far, the model ...'
+    "Join a text to words before it, in one sentence"
+    return f"{start}{text[0].lower()}{text[1:]}"
+
 def plural(
     n:int, # Number of things
     noun:str # Name of one such thing

@@ -90,7 +90,7 @@ def _deal(
         # A column is scarce if its units left just suffice for the parts that have none: then this
         # unit must go to one of these parts
         none_yet = has_none[columns] # The unit's columns x parts
-        if none_yet.any(): # Soon each part has some of each column
+        if none_yet.any(): # Mostly skipped, because soon each part has some of each column
             n_parts = none_yet.sum(1) # Number of parts that have none of a column
             is_scarce = n_left[columns]<=n_parts # `n_left` includes this unit
             decrease += 1e9*none_yet[is_scarce].sum(0) # More than any chi-square

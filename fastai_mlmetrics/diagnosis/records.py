@@ -7,7 +7,7 @@ __all__ = ['judge']
 
 # %% ../../nbs/diagnosis/04_records.ipynb #e1f3dc05
 from fastai.basics import *
-from ..core.messages import check_shares, note, plural
+from ..core.messages import check_shares, continued, note, plural
 from ..core.tables import percent, some_labels, some_names
 from ..core.rules import ThresholdRule
 from ..core.predictions import Predictions, takes_predictions
@@ -18,8 +18,7 @@ from .verdicts import (
     add_verdict, beats_constant, diagnosis, is_choice, LABELS_OR_NONE, never_predicts, not_muted,
     one_class_scores, per_label_helps, problem, Row, same_targets, sentence, thresh_gains,
     thresh_helps, why_no_verdict, without_label, constant_beats_zeros)
-from .remedies import (
-    continued, matching, matching_rows, REMEDIES, remedies)
+from .remedies import matching, matching_rows, REMEDIES, remedies
 from .boxes import as_warning, BLUE, GREEN, RED
 
 # %% ../../nbs/diagnosis/04_records.ipynb #4f2ec306
@@ -64,7 +63,7 @@ def add_trend(
     beats_chance = r.ap_median>1.2*r.random_ap and not r.collapsed
     ranks_better = r.ap_median>best_median and beats_chance
     # Loss, compared with the best one before: a fall of less than a thousandth does not count
-    def loss_of(o): return math.inf if math.isnan(o.valid_loss) else o.valid_loss # NaN is no best
+    def loss_of(o): return math.inf if math.isnan(o.valid_loss) else o.valid_loss # NaN is never lowest
     lowest = min(before, key=loss_of, default=None)
     r.best_loss = loss_of(lowest) if before else math.inf
     is_close = np.isclose(loss, r.best_loss, rtol=1e-3, atol=0)

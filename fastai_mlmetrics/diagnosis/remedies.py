@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/diagnosis/02_remedies.ipynb #7f79efc7
 from fastai.basics import *
-from ..core.messages import note
+from ..core.messages import continued, note
 from ..core.tables import some_labels, some_names
 from ..core.rules import is_prob_thresh, limits_text, thresh_text
 from ..metrics.ranking import ranks_above_chance
@@ -79,18 +79,13 @@ def _as_probability(r, thresh):
     "Convert a threshold on a record's scores to probabilities, as `set_thresh` takes it"
     return thresh if r.sigmoid or is_prob_thresh(r.thresh) else expit(thresh).item()
 
-def continued(
-    start:str, # Words to put before the text
-    text:str # Text that begins with a capital
-)->str: # Such as 'So far, the model ...'
-    "Join a text to words before it, in one sentence"
-    return f"{start}{text[0].lower()}{text[1:]}"
+def _is_of_arrays(r): return not (r.decodes or r.phase)
 
 def _another_thresh(r):
     "Advise the suggested global threshold, with the code to set it"
     how = set_thresh_code(_as_probability(r, r.suggested_thresh), labels=r.labels)
     if not r.decodes: how += ", with a loss function that decodes"
-    if not (r.decodes or r.phase):
+    if _is_of_arrays(r):
         how = f"pass `thresh={exact_thresh(r.suggested_thresh)}` to `judge` and the metrics"
     change = _change_of_thresh(r)
     if per_label_helps(r): change = continued("Or ", change)
@@ -121,7 +116,7 @@ def _of_labels(r):
 def _search(r, how):
     "Return the call that finds thresholds, with the argument `how`, and sets them if it can"
     how += _of_labels(r)
-    if not r.phase and not r.decodes:
+    if _is_of_arrays(r):
         how += note(r.sigmoid, ', sigmoid=True')+_ignoring(r.ignore_index)
         return f"`best_thresholds(preds, targs, {how})`"
     find = f"learn.thresh_find({how})"

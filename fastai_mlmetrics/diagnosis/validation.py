@@ -180,9 +180,9 @@ class ValidationStats:
         scored = self.per_label.scored and defined # Binary predictions are no scores, and rank nothing
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts) # Positives and counted samples of each label, C numbers each
-        n_samples = self.samples.counts.counted
-        all_sum_to_1 = self.samples.counts.n_sum_to_1==n_samples
-        is_softmax = scored and all_sum_to_1 and len(names)>1 and n_samples>=ENOUGH
+        of_samples = self.samples.counts
+        all_sum_to_1 = of_samples.n_sum_to_1==of_samples.counted
+        is_softmax = scored and all_sum_to_1 and len(names)>1 and of_samples.counted>=ENOUGH
         # One curve of all labels together, from the histograms (2 x labels x bins)
         micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,

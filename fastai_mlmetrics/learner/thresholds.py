@@ -8,7 +8,7 @@ __all__ = ['SuggestedThresholds']
 # %% ../../nbs/learner/00_thresholds.ipynb #140327f1
 from fastai.basics import *
 from ..core.inputs import label_names, label_vocab
-from ..core.messages import check_kwargs, note, said_once, single_threaded, warn_user
+from ..core.messages import check_kwargs, note, single_threaded, warn_user
 from ..core.tables import percent, some_labels
 from ..core.rules import (
     as_thresh, binarize, complete_thresh, thresh_names, thresh_text,
@@ -22,7 +22,7 @@ from ..metrics.streaming import CountsMetric
 from ..metrics.formulas import AccuracyMulti
 from ..thresholds.tuning import Objective, Tuned
 from ..thresholds.choosing import (
-    choose, expectation, InUse, recommendation, thresh_table)
+    choose, expectation, InUse, recommend, thresh_table)
 from ..thresholds.finding import (
     saturation, score_table, ThreshFinder, warn_of_few_bins, WithTable)
 from ..diagnosis.callback import ZeroLabelsCallback
@@ -201,22 +201,17 @@ def _suggested(
     is_part:bool # Whether the model has further labels
 )->SuggestedThresholds:
     "Return the thresholds with their table, in which the chosen one is marked"
-    table = chosen.table # Scores and targets
     shown = thresh_table(objective, options, vocab) # A row per option, in this order, then per label
     chosen_row = options.index(chosen)
     shown['advice'] = ['set' if i==chosen_row else '' for i in range(len(shown))]
-    shown.attrs['marked'] = [chosen.name]
     shown.attrs['about'] += " `now` is the threshold in use; `advice` marks what `set_thresh` sets."
-    best = first(options, lambda o: o.name=='best') # One threshold for all labels
-    shown.attrs['reading'] = recommendation(objective, chosen, now, vocab, best)
-    if table.has_samples and chosen.held_out:
-        shown.attrs['reading'] += f"\n{said_once(table.p.sampling)}"
+    recommend(shown, objective, options, chosen, vocab, now)
     # Name the labels if thresholds differ by label, or are for only some of the model's labels
     names = vocab if is_part or chosen.per_label else None
-    per_label = first(options, lambda o: o.name=='per_label')
+    best,per_label = (first(options, lambda o: o.name==name) for name in ('best','per_label'))
     res = SuggestedThresholds(best.value, per_label.value if per_label else None)
     return res.with_table(shown, thresh=chosen.value, names=names,
-                          tuned_on=samples_key(vocab, table.total.sum(0)),
+                          tuned_on=samples_key(vocab, chosen.table.total.sum(0)),
                           expects=expectation(objective, chosen, now),
                           required=objective.constraint.text if objective.constraint else '')
 

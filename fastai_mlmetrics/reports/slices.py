@@ -8,7 +8,7 @@ __all__ = ['SliceComparison', 'compare_slices']
 # %% ../../nbs/reports/03_slices.ipynb #51ce0003
 from fastai.basics import *
 from ..core.inputs import as_frame, check_index, to_builtin
-from ..core.messages import count_of, note, said_once, suggestion
+from ..core.messages import continued, count_of, note, said_once, suggestion
 from ..core.tables import (
     as_shown, new_axes, plot_name, some_labels, some_names, Table, with_limits)
 from ..core.predictions import (
@@ -298,7 +298,7 @@ class SliceComparison(Table):
         found = self.labels[of_slices]
         slices,labels = _slices_in_words(self),_labels_in_words(found, n_pairs)
         hides = len(found) and not any(self.result) # No score shows these labels
-        if hides: slices,labels = labels,f"Over all labels, {slices[0].lower()}{slices[1:]}"
+        if hides: slices,labels = labels,continued("Over all labels, ", slices)
         return ' '.join(filter(None, [slices, labels, _unknown_in_words(self), self.attrs['reading']]))
 
     def plot(self,

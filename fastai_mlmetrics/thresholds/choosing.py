@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/thresholds/03_choosing.ipynb #8d70cbc1
 from fastai.basics import *
-from ..core.messages import count_of, note
+from ..core.messages import count_of, note, said_once
 from ..core.tables import some_labels, some_names, Table, with_limits
 from ..core.rules import as_thresh, thresh_text, ThresholdRule
 from ..core.counts import at_frequencies, ENOUGH
@@ -262,3 +262,18 @@ def recommendation(
     if is_better: return f"{gains} {never}".strip()
     return (f"Held out, `{chosen.name}` is not better than predicting the same labels for every "
             f"sample, which scores {constant:.3f}. {gains}")
+
+def recommend(
+    shown:Table, # Table of the options, as `thresh_table` makes it
+    objective:Objective, # Metric that the thresholds are scored by
+    options:list, # `Tuned`; the global threshold is called 'best'
+    chosen:Tuned, # The option to recommend
+    vocab:L, # C names
+    now:InUse=None # Threshold in use; None: there is none
+):
+    "Mark the chosen row of a table, and say below it what to expect"
+    best = first(options, lambda o: o.name=='best')
+    texts = [recommendation(objective, chosen, now, vocab, best)]
+    table = chosen.table # Scores and targets
+    if table.has_samples and chosen.held_out: texts.append(said_once(table.p.sampling))
+    shown.attrs |= dict(marked=[chosen.name], reading='\n'.join(filter(None, texts)))

@@ -9,14 +9,14 @@ __all__ = ['ThreshFinder', 'warn_of_few_bins', 'best_thresholds']
 from fastai.basics import *
 from ..core.inputs import group_numbers, label_names
 from ..core.messages import (
-    check_int, check_kwargs, count_of, note, said_once, single_threaded, SOFTMAX_GIVEN, warn_user)
+    check_int, check_kwargs, count_of, note, single_threaded, SOFTMAX_GIVEN, warn_user)
 from ..core.counts import ENOUGH, NOTHING_COUNTS
 from ..core.loop import is_split
 from ..core.predictions import Predictions, takes_predictions
 from ..metrics.curves import MAX_BINS
 from .search import ScoreHistogram, ScoreTable, SearchTable
 from .tuning import Objective
-from .choosing import expectation, recommendation, thresh_table
+from .choosing import expectation, recommend, thresh_table
 from scipy.special import logit
 
 # %% ../../nbs/thresholds/04_finding.ipynb #eec4ac59
@@ -94,10 +94,7 @@ def find_best(
     score = best.fit.score(objective.m) # On the samples that the thresholds were tuned on
     held_out = best.held_out and best.held_out.score(objective.m) # None without cross-validation
     shown = thresh_table(objective, options, vocab)
-    shown.attrs['marked'] = [best.name]
-    texts = [recommendation(objective, best, None, vocab, options[0])]
-    if table.has_samples and best.held_out: texts.append(said_once(table.p.sampling))
-    shown.attrs['reading'] = '\n'.join(filter(None, texts))
+    recommend(shown, objective, options, best, vocab)
     res = BestThresholds(best.value, score, held_out, best.fallback)
     names = vocab if best.per_label else None
     required = objective.constraint.text if objective.constraint else ''

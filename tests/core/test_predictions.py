@@ -25,7 +25,8 @@ def test_the_way_of_somebody_with_logits(f):
         return r.accuracy if 'accuracy' in r else r.value.iloc[0]
     def expected(logits, thresh): return (binarize(logits, thresh, False)==TARGS).double().mean().item()
     meant = expected(shifted, t)
-    with pytest.raises(ValueError, match='is for probabilities.*decision_function, thresh=0.*preds-t and thresh=0'):
+    says = 'threshold is for probabilities.*decision_function, thresh=0.*preds-t and thresh=0'
+    with pytest.raises(ValueError, match=says):
         f(shifted, TARGS, thresh=t)
     assert accuracy(shifted-t, thresh=0.)==pytest.approx(meant)
     found = best_thresholds(shifted, TARGS, per_label=False, sigmoid=True)
