@@ -226,7 +226,7 @@ SAYS = {
     'tuple of two shapes': 'this tuple is not one: .* of several arrays, the one with a column per label',
     'dates': r'this DataFrame of the shape \(40, 3\) is not one',
     'arrays and None': 'this tuple is not one',
-    'text in a frame': "column 'path' has text, such as 'x.jpg'.* select the columns",
+    'text in a frame': "column 'path' has text, such as 'x.jpg'.*Select the columns of the labels",
     'list of names': "this list has text, such as 'a'. One-hot encode lists of names",
     'categories': "this Series has text, such as 'a'"}
 

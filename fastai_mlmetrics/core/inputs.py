@@ -135,15 +135,17 @@ def _text_problem(o):
     "Explain what to do about text in a table; '' if it has none"
     o = as_frame(o)
     parts = [(f"this {type(o).__name__}",o)]
-    if isinstance(o, pd.DataFrame): parts = [(f"column {k!r}",column) for k,column in o.items()]
+    cure = ("One-hot encode lists of names by sklearn's MultiLabelBinarizer(classes=vocab)"
+            ".fit_transform(targs), vocab in the order of the predictions; split texts before, as by "
+            "pd.Series(targs).str.split(' ')")
+    if isinstance(o, pd.DataFrame) and o.shape[1]>1:
+        parts = [(f"column {k!r}",column) for k,column in o.items()]
+        cure = "Select the columns of the labels"
     for where,part in parts:
         text = _first_text(part)
         if text is not None:
-            return (f"{where} has text, such as {truncstr(repr(str(text)), 40)}. One-hot encode lists "
-                    "of names by sklearn's MultiLabelBinarizer(classes=vocab).fit_transform(targs), "
-                    "vocab in the order of the predictions; split texts before, as by "
-                    "pd.Series(targs).str.split(' '). Convert numbers by .astype(float). Of a table, "
-                    "select the columns of the labels")
+            return (f"{where} has text, such as {truncstr(repr(str(text)), 40)}. {cure}. Convert "
+                    "numbers by .astype(float)")
     return ''
 
 def _other_problem(o):
@@ -187,7 +189,8 @@ def group_values(
     n_items = items.shape[0] if hasattr(items, 'shape') else len(items)
     if 0<n_items==len(values): values = values.repeat(n//n_items)
     if len(values)!=n:
-        raise ValueError(f"groups has {len(values):,} values, but there are {n:,} samples")
+        raise ValueError(f"groups has {len(values):,} values, but there are {n:,} samples: pass one "
+                         "per sample")
     n_missing = pd.isna(values).sum()
     if n_missing:
         raise ValueError(f"groups has {n_missing:,} missing values of {n:,}: give a sample without a "
@@ -273,7 +276,8 @@ def _unequal_text(
     hint = "; both need a row per sample and a column per label"
     # N x C, and targets N or N x 1
     if shape[:1]==targ_shape[:1] and targ_shape[1:] in ((),(1,)):
-        hint = ". Are targets class indices? One-hot encode them, or use a MultiCategoryBlock"
+        hint = (". Are targets class indices? One-hot encode them by "
+                f"np.eye({shape[1]})[np.ravel(targs)]; in a DataBlock, use a MultiCategoryBlock")
     # N x crops x C, and targets N x C
     elif len(shape)==3 and shape[::2]==targ_shape: hint = ". For crops of a sample, use preds.mean(1)"
     # Targets lack the axis of the classes, which is the second or the last one of the predictions

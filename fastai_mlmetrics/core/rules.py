@@ -341,7 +341,8 @@ def for_labels(self:ThresholdRule,
     vocab = as_vocab(vocab)
     thresh = _in_order(self.thresh, self.names, ifnone(vocab, range(c)), self.by_name)
     if isinstance(thresh, tuple) and len(thresh)!=c:
-        raise ValueError(f"thresh has {len(thresh)} values, but there are {c} labels")
+        raise ValueError(f"thresh has {len(thresh)} values, but there are {c} labels: pass a "
+                         "number, or one per label")
     if self.min_labels>c: raise ValueError(f"min_labels={self.min_labels} is more than the {c} labels")
     rule = self if thresh is self.thresh else self.replace(thresh=thresh)
     if self.labels is None: return rule,None

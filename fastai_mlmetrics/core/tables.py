@@ -57,16 +57,18 @@ def label_index(
     vocab:L # Names of all labels
 )->int:
     "Find the column of a label"
-    if isinstance(label, bool): raise ValueError("labels is a mask: pass np.flatnonzero(labels)")
+    if isinstance(label, bool):
+        raise ValueError("labels is a mask, but names or indices are needed: np.flatnonzero(labels)")
     if label in vocab: return vocab.index(label)
     if isinstance(label, Integral) and 0<=label<len(vocab): return int(label)
     shown = vocab.map(as_shown) # Tables show the number 3 as they show '3'
     if label in shown: return shown.index(label)
-    near = note(isinstance(label, str), suggestion(label, shown))
-    hint = near or f": it has {names_within(vocab, 60)}"
     if isinstance(label, str) and [*vocab]==[*range(len(vocab))]:
-        hint = ". To use names, pass vocab=, a DataFrame, or a Learner whose dls has a vocab"
-    raise ValueError(f"label {label!r} is not in the vocab{hint}")
+        raise ValueError(f"the names of the labels are not known, such as {label!r}: pass vocab=, a "
+                         "DataFrame, or a Learner whose dls has a vocab, or use indices")
+    near = note(isinstance(label, str), suggestion(label, shown))
+    raise ValueError(f"label {label!r} is not in the vocab"
+                     f"{near or f': it has {names_within(vocab, 60)}'}")
 
 def label_columns(
     labels, # Names or indices of labels; None: the first `k` columns of `order`

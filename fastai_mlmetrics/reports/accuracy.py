@@ -61,9 +61,10 @@ class AccuracyReport(Table):
         if 'sentences' not in attrs: return super().reading
         def of_rows(by_row): return [text for row,text in by_row.items() if row in self.index]
         texts = of_rows(attrs['sentences'])[:2]
-        limited = of_rows(attrs['limited'])
-        why = f"{attrs['why_limited']}, so no model can reach 1 in"
-        if limited: texts.append(f"{why} {listed(limited)}.")
+        limited = [in_words(row) for row in attrs['limited'] if row in self.index]
+        if limited:
+            texts.append(f"{attrs['why_limited']}, so no model can reach 1 in {listed(limited)}: "
+                         "`ceiling` has the highest possible score.")
         texts.append(no_intervals_in_words(attrs['reasons'], self.index))
         if self.index.isin(attrs['without_value']).any(): texts.append(NO_VALUE)
         return ' '.join(filter(None, [*texts, super().reading]))
@@ -225,9 +226,8 @@ def _described(
              frequencies_in_words(p), p.which_labels, sampling]
     # What concerns single rows: first those of `_FIRST`, in its order
     in_order = [*(o for o in _FIRST if o in known), *(o for o in known if o not in _FIRST)]
-    # Rows that cannot reach 1 even if all predictions are right, with the most that they can reach
-    limited = {name: f"{in_words(name)} (at most {row.ceiling:.3f})"
-               for name,row in known.items() if row.ceiling<_SHOWN_AS_1}
+    # Rows that cannot reach 1 even if all predictions are right
+    limited = [name for name,row in known.items() if row.ceiling<_SHOWN_AS_1]
     # If label frequencies were passed (`frequencies=`), averages over samples cannot be computed
     without_value = [*OVER_SAMPLES] if p.frequencies is not None else []
     return dict(about=about, reading=' '.join(filter(None, texts)),

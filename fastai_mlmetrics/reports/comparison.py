@@ -21,8 +21,9 @@ from dataclasses import replace
 # %% ../../nbs/reports/02_comparison.ipynb #5db57fe4
 _DIFFERENCE = ['difference','low','high','spread'] # Last columns; models have the others
 
-_ONE_THRESH = ("At one threshold for all models, one may have a better F1 only because its scores are "
-               "higher or lower: pass a dict with a tuned threshold for each.")
+_ONE_THRESH = ("At one threshold for all models, a model may have a better F1 only because its scores "
+               "are higher or lower: pass `thresh` as a dict with a tuned threshold for each, such as "
+               "`{'a': 0.3, 'b': 0.4}`.")
 
 class ModelComparison(Table):
     """Table of paired differences between models, with a summary in words as its `reading`

@@ -55,8 +55,8 @@ class _Results:
         self.which = f"the {count_of(len(self.worst), 'label')} with the most mistakes{of_those}"
 
     def plain(self, text):
-        "Leave out what the section on the samples says, and write the threshold in words"
-        text = text.replace(self.interp.predictions.sampling, '').strip()
+        "Leave out code and what the section on the samples says, and write the threshold in words"
+        text = text.replace(self.interp.predictions.sampling, '').replace(' (`.labels`)', '').strip()
         return text.replace('thresh=', 'threshold ')
 
 def _saved(kind, **kwargs):

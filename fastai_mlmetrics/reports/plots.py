@@ -182,6 +182,8 @@ def plot_thresh_curve(
         ax.set_xscale('logit')
         ax.xaxis.set_major_formatter('{x:g}')
         ax.xaxis.set_minor_formatter('')
+        # Always in view; a single point near 1, as of targets that are never true, alone would not be
+        ax.update_datalim([(0.5,0)], updatey=False)
     # The curve, and a line for each mark. Where scores are margins, the first threshold is infinite
     drawn = np.isfinite(thresh) & ~np.isnan(values)
     ax.plot(place(thresh[drawn]), values[drawn])

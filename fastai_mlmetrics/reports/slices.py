@@ -296,7 +296,8 @@ class SliceComparison(Table):
         of_slices = self.labels.index.droplevel(-1).isin(self.index)
         n_pairs = len(self)*self.attrs['n_labels']
         found = self.labels[of_slices]
-        slices,labels = _slices_in_words(self),_labels_in_words(found, n_pairs)
+        slices = _slices_in_words(self)
+        labels = _labels_in_words(found, n_pairs, where=' (`.labels`)')
         hides = len(found) and not any(self.result) # No score shows these labels
         if hides: slices,labels = labels,continued("Over all labels, ", slices)
         return ' '.join(filter(None, [slices, labels, _unknown_in_words(self), self.attrs['reading']]))
@@ -340,14 +341,14 @@ def _slices_in_words(table):
     if table.difference_low.notna().any(): return f"Each difference in {name} may be chance."
     return f"No slice has enough samples to compare its {name}."
 
-def _labels_in_words(labels, n_pairs):
+def _labels_in_words(labels, n_pairs, where=''):
     "State how many labels differ in a slice, and which one most"
     n = len(labels.index.unique())
     if not n: return (f"None of the {n_pairs:,} pairs of slice and label differs from all other "
                       "samples in recall, precision or F1.")
     *names,label = labels.index[0]
     most = labels.iloc[0]
-    return (f"{n:,} of {n_pairs:,} pairs of slice and label {'differs' if n==1 else 'differ'}: "
+    return (f"{n:,} of {n_pairs:,} pairs of slice and label {'differs' if n==1 else 'differ'}{where}: "
             f"{most.metric.replace('f1', 'F1')} of {some_labels([label])} is {most.value:.2f} in "
             f"{', '.join(map(as_shown, names))}, and {most.elsewhere:.2f} elsewhere"
             f"{note(n>1, ', the largest difference')}.")

@@ -198,12 +198,13 @@ def _never_predicted(objective, chosen):
     return (f"`{chosen.name}` never predicts {never} of the {count_of(n, 'label')} with at least "
             f"{ENOUGH} positives: average='macro' counts all labels alike.")
 
-def _what_it_gains(objective, chosen, now):
+def _what_it_gains(objective, chosen, now, is_best):
     "Compare the held-out score of the chosen threshold with the one in use"
     m = objective.m
     expects = expectation(objective, chosen)
-    if now is None or now.compared is None: return f"With `{chosen.name}`, {expects}."
-    text = f"`{chosen.name}` is recommended: {expects}"
+    text = f"With `{chosen.name}`, {expects}"
+    if now is None or now.compared is None: return f"{text}."
+    if is_best: text = f"`{chosen.name}` is recommended: {expects}"
     change = gain(m, chosen.held_out, now.compared)
     details = (f"{thresh_text(now.value)}{note(now.limits, f' with {now.limits}')}"
                f"{note(now.tuned_here, ', tuned on these samples')}")
@@ -222,8 +223,9 @@ def _one_is_better(objective, chosen, best):
     if best is None or best is chosen or not best.held_out: return ''
     score = best.held_out.score(objective.m)
     more = objective.sign*(score-chosen.held_out.score(objective.m))
-    return note(more>=0.0005, f" One threshold, {thresh_text(best.value)}, scores more: "
-                              f"{score:.3f} held out.")
+    return note(more>=0.0005,
+                f"One threshold for all labels, {thresh_text(best.value)}, is better held out, with "
+                f"{objective.in_words} {score:.3f}: pass `per_label=False`. ")
 
 def _what_it_keeps(objective, chosen, now, vocab):
     "State whether the chosen threshold keeps the required minimum, and what else to expect"
@@ -256,7 +258,8 @@ def recommendation(
     if not chosen.held_out:
         return (f"`{chosen.name}` is recommended; its score is that of the samples it was tuned on, "
                 f"so expect less on new ones. {never}").strip()
-    gains = _what_it_gains(objective, chosen, now) + _one_is_better(objective, chosen, best)
+    better = _one_is_better(objective, chosen, best)
+    gains = better + _what_it_gains(objective, chosen, now, is_best=not better)
     constant = _constant_score(objective, chosen.table)
     is_better = objective.sign*(chosen.held_out.score(objective.m)-constant)>1e-9
     if is_better: return f"{gains} {never}".strip()

@@ -314,7 +314,7 @@ BAD_INPUT = {
     'class indices': (GIVEN, np.arange(8)%3, r'\(8, 3\), but targets \(8,\).*class indices'),
     'class indices in a column': (GIVEN, (np.arange(8)%3)[:,None], r'\(8, 3\), but targets \(8, 1\).*class indices'),
     'a text column': (GIVEN, pd.DataFrame(RIGHT, columns=list('abc')).assign(path='x.jpg'),
-                      "column 'path' has text, such as 'x.jpg'.*select the columns"),
+                      "column 'path' has text, such as 'x.jpg'.*Select the columns of the labels"),
     'numbers as text': (GIVEN, RIGHT.astype(str), "text, such as '1'.*Convert numbers by .astype"),
     'numbers as text in lists': (GIVEN, RIGHT.astype(str).tolist(), "text, such as '1'"),
     'numbers as text in a table': (GIVEN, pd.DataFrame(RIGHT.astype(str)), "column 0 has text"),
