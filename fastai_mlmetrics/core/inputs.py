@@ -84,8 +84,8 @@ def _from_table(
 )->Tensor:
     "Convert an object that is not a tensor to a tensor"
     o = as_frame(o) # Tables of other libraries as DataFrames
-    # Rows of a list, or of a Series or array that has a whole row, such as [1,0,1], in each cell;
-    # None: `o` has none of these
+    # Rows of a list, or the cells of a Series or an array of rows, such as a column of [1,0,1], ...;
+    # None: it is something else
     rows = _rows(o)
     # numpy does not stack rows that are cells, and cannot read tensors with gradients or on a GPU
     are_cells = rows and isinstance(o, (pd.Series,np.ndarray))
@@ -101,9 +101,7 @@ def _from_table(
     if a.dtype==object: # Python's numbers, pandas' NA, None or texts
         # Without an axis, it is an object that numpy cannot read
         if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError("no numbers")
-        # pandas converts its own: it turns the NA of its types, such as Int64, into nan; numpy cannot
-        source = o if isinstance(o, (pd.DataFrame,pd.Series)) else a
-        a = np.asarray(source.astype(float))
+        a = np.where(pd.isna(a), math.nan, a).astype(float) # numpy cannot convert `pd.NA`
     return _from_numpy(a)
 
 def _stacked(rows):

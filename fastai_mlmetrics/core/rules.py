@@ -199,15 +199,15 @@ class ThresholdRule:
         "Check the arguments, and replace them by plain numbers and tuples"
         def store(**fields): # `self.name = value` raises an error, because the class is frozen
             for name,value in fields.items(): object.__setattr__(self, name, value)
-        # Threshold, with the names that it came with
+        # Threshold, with the names that came with it, and whether these came as the keys of a dict
         given = self.thresh
         store(thresh=as_thresh(given), names=ifnone(self.names, thresh_names(given)),
               by_name=self.by_name or isinstance(given, dict))
         if self.sigmoid not in (True,False):
             raise ValueError(f"sigmoid={self.sigmoid!r} should be True or False")
-        useless = useless_thresh(self.thresh) # '' if it is in [0, 1], as the scores of a sigmoid are
-        if self.sigmoid and useless:
-            raise ValueError(f"{useless}. For a threshold on logits, pass sigmoid=False")
+        problem = useless_thresh(self.thresh) # '' if it is in [0, 1], as the scores of a sigmoid are
+        if self.sigmoid and problem:
+            raise ValueError(f"{problem}. For a threshold on logits, pass sigmoid=False")
         # Which pairs count
         if not (self.ignore_index is None or isinstance(self.ignore_index, Real)):
             raise ValueError(f"ignore_index={self.ignore_index!r} should be a number, "

@@ -86,9 +86,9 @@ def _deal(
         # By how much chi-square falls if a part gets the unit: the sum over the unit's columns of
         # total * (deficit**2 - (deficit-fraction)**2) / share, which is
         # total*fraction * (2*deficit-fraction) / share, where total*fraction = count
-        decrease = count@(2*deficit[columns] - fraction[:,None])/shares # One number per part
-        # A column is scarce if its units left just suffice for the parts that have none: then this
-        # unit must go to one of these parts
+        decrease = (count@(2*deficit[columns] - fraction[:,None]))/shares # One number per part
+        # A column is scarce if no more units are left than parts that have none of it: then this unit
+        # must go to one of these parts
         none_yet = has_none[columns] # The unit's columns x parts
         if none_yet.any(): # Mostly skipped, because soon each part has some of each column
             n_parts = none_yet.sum(1) # Number of parts that have none of a column

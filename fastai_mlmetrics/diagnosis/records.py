@@ -52,8 +52,8 @@ def add_trend(
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
     r.train_loss = ifnone(train_loss, math.nan)
-    # `last_*` are of the fit's last epoch, for now this one. If `SaveModelCallback` loads an earlier
-    # epoch at the end, the callback writes the true values into that epoch's record
+    # `last_*` are of the fit's last epoch: this one, unless `SaveModelCallback` loads an earlier epoch
+    # at the end. Then the callback writes them into the record of the epoch that was loaded
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
     recent = [*before, r][-window:]
@@ -69,7 +69,7 @@ def add_trend(
     is_close = np.isclose(loss, r.best_loss, rtol=1e-3, atol=0)
     falls = bool(before) and loss<r.best_loss and not is_close # A first loss has not fallen
     r.learns = bool(falls or ranks_better)
-    losses_known = train_loss is not None
+    losses_known = train_loss is not None # Else `loss` is NaN because there is none
     if losses_known and not math.isfinite(loss):
         r.loss_trend = 'diverges'
     elif before and loss>=0 and r.best_loss>=0: # A percentage of a negative loss has no meaning

@@ -176,13 +176,14 @@ class ValidationStats:
         if read is None: return None
         counts,checks = read # Counts of each label, 4 x C, and the six numbers of `value_checks`
         if not counts.any(): return None
-        defined = self.per_label.check_input(checks) # False if a prediction is NaN
+        # Whether no prediction is NaN; sets `range_found`, too
+        defined = self.per_label.check_input(checks)
         scored = self.per_label.scored and defined # Binary predictions are no scores, and rank nothing
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts) # Positives and counted samples of each label, C numbers each
         of_samples = self.samples.counts
         all_sum_to_1 = of_samples.n_sum_to_1==of_samples.counted
-        is_softmax = scored and all_sum_to_1 and len(names)>1 and of_samples.counted>=ENOUGH
+        one_class = scored and all_sum_to_1 and len(names)>1 and of_samples.counted>=ENOUGH
         # One curve of all labels together, from the histograms (2 x labels x bins)
         micro_curve = bin_curve(self.hist.of_labels.sum(1, keepdim=True))
         return dict(**kwargs,
@@ -192,7 +193,7 @@ class ValidationStats:
             **self._label_lists(counts, names, defined),
             **self._ranking_fields(counts, names, defined, scored),
             **self._suggestions(counts, scored),
-            one_class=is_softmax,
+            one_class=one_class,
             range_problem=range_words(self.per_label.range_found, decoding),
             ap_micro=APScoreMulti().values(micro_curve).item() if scored else math.nan,
             random_ap=random_ap(true.sum(), n.sum()).item())

@@ -210,7 +210,7 @@ def _described(
     constant_labels:Tensor, # Labels of the constant prediction, C bools
     reasons:dict, # Why there is no interval, by row; only of rows without one
     ci:float # Confidence level of the intervals; None: no intervals
-)->dict: # `attrs` of a report; from these, `AccuracyReport.reading` picks those of its present rows
+)->dict: # `attrs` of a report; `AccuracyReport.reading` takes what concerns the rows that are shown
     "Write what columns and rows mean, and notes that apply to only some rows"
     # What the columns are
     constant_names = p.vocab[constant_labels.nonzero().flatten().tolist()]
@@ -221,9 +221,9 @@ def _described(
     known = {name: row for name,row in rows.items() if not math.isnan(row.value)}
     has_interval = any(not math.isnan(row.low) for row in known.values())
     # Say only once per session that intervals take samples as independent
-    sampling = said_once(p.sampling) if has_interval else ''
+    independence = said_once(p.sampling) if has_interval else ''
     texts = [note(not known, "Some predictions are NaN, so there is nothing to report."),
-             frequencies_in_words(p), p.which_labels, sampling]
+             frequencies_in_words(p), p.which_labels, independence]
     # What concerns single rows: first those of `_FIRST`, in its order
     in_order = [*(o for o in _FIRST if o in known), *(o for o in known if o not in _FIRST)]
     # Rows that cannot reach 1 even if all predictions are right

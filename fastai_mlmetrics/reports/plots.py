@@ -67,7 +67,7 @@ def plot_confusion_matrices(self,
         ax.set_title(plot_label(self.vocab[i], 20), fontsize=8)
         ax.set_xticks([0,1], ['no','yes'], fontsize=8)
         ax.set_yticks([0,1], ['no','yes'], fontsize=8)
-    # The title names the threshold: of a single label its own, else the rule of all labels
+    # The title names the threshold: that of the label if there is only one, else that of all labels
     rule = self.predictions.rule_of(cols[0]) if len(cols)==1 else self.rule
     n_labels = len(self.vocab)
     is_part = labels is None and len(cols)<n_labels
@@ -141,9 +141,9 @@ def plot_thresholds(self,
     scores = curve.score[0,1:].tolist() # Of the curve's only label
     # The axis of probabilities goes from 0 to 1; that of logits and other margins contains all scores
     # and the threshold in use
-    on_axis = [0,1] if is_probs(self.preds) else [*scores, thresh]
+    contained = [0,1] if is_probs(self.preds) else [*scores, thresh]
     # Step k lasts from `edges[k]` to `edges[k+1]`: scores 0.9 and 0.4 have the edges 1, 0.9, 0.4, 0
-    edges = [max(on_axis), *scores, min(on_axis)]
+    edges = [max(contained), *scores, min(contained)]
     # A line for each metric, and one at the threshold in use
     ax = new_axes(ax, figsize)
     metrics = {'precision': PrecisionMulti, 'recall': RecallMulti, 'f1': F1ScoreMulti}

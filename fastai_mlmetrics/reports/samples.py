@@ -125,18 +125,17 @@ def sample_inputs(
     idxs # Indices of the samples
 ): # A list of images or of texts, or a DataFrame, without columns if there are no inputs
     "Get the inputs of some samples"
-    # Inputs that came with arrays, as `items`; the index of a table becomes the samples' numbers
+    # The `items` that came with arrays; a table gets the numbers of the samples as its index
     given = interp.given
     if isinstance(given, pd.DataFrame): return given.iloc[[*idxs],:_MOST_COLUMNS].set_axis(idxs)
     if given is not None: return [_as_input(given[i]) for i in idxs]
     # Inputs of a loader. Arrays without `items`, and torch's loader, have none that can be shown
     dl = interp.dl
     if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
-    # fastai decodes a batch to what `show_batch` would show: (inputs, targets, a tuple per sample).
-    # Of a tabular loader, it is (table, None, None)
     inputs,_,targs,*_ = interp[idxs]
+    # What fastai would show of a batch: (inputs, targets, a tuple of decoded parts per sample)
     batch,_,decoded = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
-    if decoded is None:
+    if decoded is None: # Of a tabular loader, `batch` is a table that is not decoded
         columns = [*batch.cat_names,*batch.cont_names][:_MOST_COLUMNS]
         return batch.decode().items[columns].set_axis(idxs)
     shown = decoded.itemgot(0) # Of several inputs, the first

@@ -259,14 +259,14 @@ def _label_table(
     inside,outside = _both_sides(p, differences, numbers)
     value,_ = inside
     elsewhere,_ = outside
-    # Corrected for the number of tests (Tarone): each p-value is multiplied by the number of tests
-    # whose denominators are large enough to ever reach `alpha`
+    # Corrected for the number of tests (Tarone): each p-value is multiplied by the number of those
+    # tests which could be significant at all, given their numbers of pairs
     p_values = _p_values(inside, outside, alpha)
     found = np.nonzero(p_values<=alpha)
     slice_numbers,metric_numbers,label_numbers = found
     table = Table(dict(metric=np.array(_METRICS)[metric_numbers], value=value[found],
                        elsewhere=elsewhere[found], p_value=p_values[found]))
-    # F1 is no share, so its tests are those of the Jaccard index J: F1 = 2 J / (1 + J)
+    # F1 is no share, so up to here, its rows have the Jaccard index J: F1 = 2 J / (1 + J)
     for side in ('value','elsewhere'):
         table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
     table.insert(3, 'difference', table.value-table.elsewhere)
@@ -427,6 +427,7 @@ def _compare_all(
     # Each slice, compared with all other samples
     differences = [_compare(p, numbers==i, measure) for i in range(len(slices))]
     table = _difference_table(differences, slices, ci)
+    # Its rows are in the order of `slices`, which `numbers` count
     table.insert(0, 'samples', numbers.bincount().numpy())
     n_true_of_sample = p.true.sum(1).cpu()
     positives = numbers.bincount(weights=n_true_of_sample) # Summed over the samples of each slice

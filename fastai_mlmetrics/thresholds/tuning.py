@@ -393,20 +393,20 @@ def tune_required(self:Objective,
 )->Tuned: # One per label
     "Tune the labels that have a constraint, so that they keep it or come nearest"
     constraint = self.constraint
-    masks = table.fold_masks() # S x folds, bools: all folds, then all but one, for held-out scores
+    masks = table.fold_masks() # A row for each set of folds, S x folds: first all, then all but each
     thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy() # S x C, even from S x 1
-    # Why each label has no threshold of its own, or ''. One threshold for all has an empty `fallback`
+    # Why a label has no threshold of its own; '' if it has, and for all labels if `tuned` is global
     reasons = [*tuned.fallback] or ['']*table.c
     for i,least in table.with_progress(constraint.least_by_label.items()):
-        row = table.row(i)
+        row = table.row(i) # Of label `i`, whose recall or precision should be at least `least`
         # A threshold for each set of folds, nan where none keeps the minimum
         best,design_effect = self._best_kept(table, i, row, least)
-        # Where none does, the one that comes nearest. For recall, that is to predict every sample: its
-        # recall is 1, and only the confidence asked for is out of reach, because of few positives
+        # Where none does, the one that comes nearest. Predicting every sample has a recall of 1, so
+        # recall alone is always kept; only with `confidence`, few positives may be no proof of it
         if constraint.name=='recall': nearest = np.full(len(masks), table.everything)
         else: nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
         required = np.where(np.isnan(best), nearest, best)
-        # Without positives in a set, or if the metric is undefined at all thresholds: keep `tuned`'s
+        # In a set without positives, or if the metric is always undefined, `tuned` has the threshold
         n_positives = masks@table.total[:,1,i] # In each set; place 0 has the negatives
         is_known = (n_positives>0) & ~np.isnan(required)
         thresh[:,i] = np.where(is_known, required, thresh[:,i])

@@ -137,8 +137,8 @@ def test_numbers_of_pandas_and_of_other_byte_orders_are_taken():
     y.iloc[:100,2] = pd.NA
     missing = TARGS.clone()
     missing[:100,2] = math.nan
-    for f in FUNCTIONS.values():
-        assert_alike(f(SCORES, y, ignore_index=math.nan), f(SCORES, missing, ignore_index=math.nan))
+    for f,table in itertools.product(FUNCTIONS.values(), (y, y.astype(object))):
+        assert_alike(f(SCORES, table, ignore_index=math.nan), f(SCORES, missing, ignore_index=math.nan))
     assert_alike(metric(SCORES.numpy().astype('>f4'), TARGS.numpy().astype('>i8')), metric(SCORES, TARGS))
     assert F1ScoreMulti(zero_division=np.float32(1)).zero_division==1
 

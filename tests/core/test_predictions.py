@@ -196,14 +196,15 @@ def test_limits_are_on_all_labels_as_in_metrics(limits, targs, ignored):
 @pytest.mark.parametrize('f', (judge, accuracy_report, MultiLabelInterpretation.from_preds))
 @pytest.mark.parametrize('labels,vocab,why', [
     (['cet'], ['cat','dog','cow','hen','fox','bee'], "'cet' is not in the vocab: did you mean 'cat'"),
-    (['cat'], None, "names of the labels are not known, such as 'cat': pass vocab="), ([6], None, 'label 6 is not in the vocab'),
+    (['cat'], None, "names of the labels are not known, such as 'cat': pass vocab="),
+    ([6], None, 'label 6 is not in the vocab'),
     ([], None, 'leaves nothing to score'), (['a',0], [*'abcdef'], "labels has 'a' 2 times")])
 def test_wrong_labels_are_named(f, labels, vocab, why):
     with pytest.raises(ValueError, match=why): f(SCORES, TARGS, labels=labels, vocab=vocab)
     if vocab: f(SCORES, TARGS, labels=vocab[3], vocab=vocab)
 
 def test_each_label_has_a_threshold_whichever_are_scored():
-    with pytest.raises(ValueError, match='thresh has 2 values, but there are 6 labels: pass a number, or one per label'):
+    with pytest.raises(ValueError, match='2 values, but there are 6 labels: pass a number, or one per label'):
         accuracy_report(SCORES, TARGS, labels=[1,3], thresh=[0.2,0.3])
     table = pd.DataFrame(TARGS.numpy(), columns=[*'abcdef'])
     r = judge(SCORES, table, labels=['d','b'], thresh=dict(zip('fedcba', (0.6,0.5,0.4,0.3,0.2,0.1))))

@@ -144,8 +144,10 @@ def test_a_label_that_fails_in_a_slice_is_found():
     assert t.result['site 0']=='lower'
     assert text.startswith('Compared with all other samples, micro F1 is lower in site 0 by 0.')
     only = t.loc[['site 1']].reading
-    assert 'site 0' not in only and 'of 6 pairs of slice and label differs (`.labels`)' in only and repr(t[['value']])
-    assert t.labels.reading in text.replace(' (`.labels`)', '') and pickle.loads(pickle.dumps(t)).labels.equals(t.labels)
+    assert 'site 0' not in only and 'of 6 pairs of slice and label differs (`.labels`)' in only
+    assert repr(t[['value']])
+    assert t.labels.reading in text.replace(' (`.labels`)', '')
+    assert pickle.loads(pickle.dumps(t)).labels.equals(t.labels)
     assert t.head(1).labels is t.labels and len(t.copy().labels)==len(t.labels)
 
 def test_equal_slices_do_not_differ():
