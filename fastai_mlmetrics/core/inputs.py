@@ -84,10 +84,9 @@ def _from_table(
 )->Tensor:
     "Convert an object that is not a tensor to a tensor"
     o = as_frame(o) # Tables of other libraries as DataFrames
-    # Rows of a list, or the cells of a Series or an array of rows, such as a column of [1,0,1], ...;
-    # None: it is something else
+    # The rows of a list, or of a Series or array whose cells are rows, such as [1,0,1]; else None
     rows = _rows(o)
-    # numpy does not stack rows that are cells, and cannot read tensors with gradients or on a GPU
+    # numpy does not stack the cells of objects, and cannot read tensors with gradients or on a GPU
     are_cells = rows and isinstance(o, (pd.Series,np.ndarray))
     are_tensors = rows and isinstance(rows[0], Tensor)
     if are_cells or are_tensors: return _stacked(rows)
@@ -135,15 +134,14 @@ def _text_problem(o):
     parts = [(f"this {type(o).__name__}",o)]
     cure = ("One-hot encode lists of names by sklearn's MultiLabelBinarizer(classes=vocab)"
             ".fit_transform(targs), vocab in the order of the predictions; split texts before, as by "
-            "pd.Series(targs).str.split(' ')")
+            "pd.Series(targs).str.split(' '). Convert numbers by np.array(targs, float)")
     if isinstance(o, pd.DataFrame) and o.shape[1]>1:
         parts = [(f"column {k!r}",column) for k,column in o.items()]
-        cure = "Select the columns of the labels"
+        cure = "Select the columns of the labels, or convert numbers by .astype(float)"
     for where,part in parts:
         text = _first_text(part)
         if text is not None:
-            return (f"{where} has text, such as {truncstr(repr(str(text)), 40)}. {cure}. Convert "
-                    "numbers by .astype(float)")
+            return f"{where} has text, such as {truncstr(repr(str(text)), 40)}. {cure}"
     return ''
 
 def _other_problem(o):
@@ -275,7 +273,8 @@ def _unequal_text(
     # N x C, and targets N or N x 1
     if shape[:1]==targ_shape[:1] and targ_shape[1:] in ((),(1,)):
         hint = (". Are targets class indices? One-hot encode them by "
-                f"np.eye({shape[1]})[np.ravel(targs)]; in a DataBlock, use a MultiCategoryBlock")
+                f"np.eye({shape[1]})[np.ravel(targs)]; in a DataBlock, use a MultiCategoryBlock, "
+                "whose targets are lists")
     # N x crops x C, and targets N x C
     elif len(shape)==3 and shape[::2]==targ_shape: hint = ". For crops of a sample, use preds.mean(1)"
     # Targets lack the axis of the classes, which is the second or the last one of the predictions

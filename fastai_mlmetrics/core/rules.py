@@ -147,7 +147,8 @@ class RangeFound(namedtuple('RangeFound', 'kind low high')):
         percent = note(0<=self.low<=self.high<=100, "If they are percentages, divide them by 100. ")
         return (f"predictions like {self.low:.4g} and {self.high:.4g} seem to be logits, but the "
                 f"threshold is for probabilities. {percent}For logits, pass sigmoid=True; for "
-                "a decision_function, thresh=0; for scores with a threshold t, preds-t and thresh=0")
+                "a decision_function, thresh=0; for other scores, subtract their threshold, and pass "
+                "thresh=0")
 
 # %% ../../nbs/core/03_rules.ipynb #239d9181
 def limits_text(
@@ -202,7 +203,7 @@ class ThresholdRule:
         # Threshold, with the names that came with it, and whether these came as the keys of a dict
         given = self.thresh
         store(thresh=as_thresh(given), names=ifnone(self.names, thresh_names(given)),
-              by_name=self.by_name or isinstance(given, dict))
+              by_name=self.by_name or isinstance(given, dict)) # `replace` keeps what is known
         if self.sigmoid not in (True,False):
             raise ValueError(f"sigmoid={self.sigmoid!r} should be True or False")
         problem = useless_thresh(self.thresh) # '' if it is in [0, 1], as the scores of a sigmoid are

@@ -87,8 +87,8 @@ def _deal(
         # total * (deficit**2 - (deficit-fraction)**2) / share, which is
         # total*fraction * (2*deficit-fraction) / share, where total*fraction = count
         decrease = (count@(2*deficit[columns] - fraction[:,None]))/shares # One number per part
-        # A column is scarce if no more units are left than parts that have none of it: then this unit
-        # must go to one of these parts
+        # A column is scarce if the units left are at most as many as the parts that have none of it:
+        # then this unit must go to one of these parts
         none_yet = has_none[columns] # The unit's columns x parts
         if none_yet.any(): # Mostly skipped, because soon each part has some of each column
             n_parts = none_yet.sum(1) # Number of parts that have none of a column

@@ -52,8 +52,8 @@ def add_trend(
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
     r.train_loss = ifnone(train_loss, math.nan)
-    # `last_*` are of the fit's last epoch: this one, unless `SaveModelCallback` loads an earlier epoch
-    # at the end. Then the callback writes them into the record of the epoch that was loaded
+    # `last_*` are of the fit's last epoch, so of this one until another follows. At the end,
+    # `keep_trend` copies them to the record of an earlier epoch that `SaveModelCallback` has loaded
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
     recent = [*before, r][-window:]

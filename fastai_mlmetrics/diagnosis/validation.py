@@ -176,12 +176,13 @@ class ValidationStats:
         if read is None: return None
         counts,checks = read # Counts of each label, 4 x C, and the six numbers of `value_checks`
         if not counts.any(): return None
-        # Whether no prediction is NaN; sets `range_found`, too
+        # Raises an error for bad targets; False if a prediction is NaN
         defined = self.per_label.check_input(checks)
         scored = self.per_label.scored and defined # Binary predictions are no scores, and rank nothing
         names = label_names(vocab, counts.shape[1])
         _,true,n = _marginals(counts) # Positives and counted samples of each label, C numbers each
         of_samples = self.samples.counts
+        # Scores that add up to 1 in every sample are those of a softmax, which is for one class
         all_sum_to_1 = of_samples.n_sum_to_1==of_samples.counted
         one_class = scored and all_sum_to_1 and len(names)>1 and of_samples.counted>=ENOUGH
         # One curve of all labels together, from the histograms (2 x labels x bins)

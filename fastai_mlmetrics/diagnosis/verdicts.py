@@ -109,6 +109,8 @@ def is_choice(r):
     "Whether labels may be left out on purpose, because thresholds per label are in use"
     return len({*L(r.thresh)})>1 and not per_label_helps(r)
 
+def _over_predicts(r): return r.pred_per_sample > 2*r.true_per_sample
+
 MODEL,SAMPLES,LABELS = (frozenset([o]) for o in ('model','samples','labels'))
 NO_PART = frozenset()
 LABELS_OR_NONE = LABELS|{NO_VERDICT}
@@ -123,15 +125,16 @@ VERDICTS = [
         lambda r: f"the model predicts no label for {without_label(r)}", about=SAMPLES, flagged=True,
         color='tab:orange', states=('samples-without-prediction',)),
     Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
-        lambda r: "the model is worse than predicting the same labels for every sample, "
-        f"{_beside_constant(r)}", about=MODEL, flagged=True, color='tab:gray', states=('f1-micro',)),
+        lambda r: f"the model {note(_over_predicts(r), 'predicts far too many labels, and ')}is "
+        f"worse than predicting the same labels for every sample, {_beside_constant(r)}",
+        about=MODEL, flagged=True, color='tab:gray', states=('f1-micro',)),
     Row('no-better-than-a-constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),
         lambda r: f"the model is {'hardly' if r.f1_micro>r.constant_f1 else 'no'} better than "
         f"predicting the same labels for every sample, {_beside_constant(r)}",
         about=MODEL, flagged=True, color='tab:brown', states=('f1-micro',)),
     # At its best threshold, a good model may predict as many labels
-    Row('over-predicts', lambda r: r.pred_per_sample > 2*r.true_per_sample and not (
+    Row('over-predicts', lambda r: _over_predicts(r) and not (
             r.f1_micro>=r.suggested_f1 and beats_constant(r.f1_micro, r.constant_f1)),
         "the model predicts far more labels than are true, {pred_per_sample:.2f} per sample "
         "instead of {true_per_sample:.2f}", about=MODEL, color='tab:blue', verdict='over-predicts',

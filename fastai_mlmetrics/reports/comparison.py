@@ -21,9 +21,8 @@ from dataclasses import replace
 # %% ../../nbs/reports/02_comparison.ipynb #5db57fe4
 _DIFFERENCE = ['difference','low','high','spread'] # Last columns; models have the others
 
-_ONE_THRESH = ("At one threshold for all models, a model may have a better F1 only because its scores "
-               "are higher or lower: pass `thresh` as a dict with a tuned threshold for each, such as "
-               "`{'a': 0.3, 'b': 0.4}`.")
+_ONE_THRESH = ("One threshold for all models may suit one of them better: tune a threshold for each, "
+               "and pass them as a dict, `{'a': thresh_a, 'b': thresh_b}`, as `thresh`.")
 
 class ModelComparison(Table):
     """Table of paired differences between models, with a summary in words as its `reading`

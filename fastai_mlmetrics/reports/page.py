@@ -56,8 +56,8 @@ class _Results:
 
     def plain(self, text):
         "Leave out code and what the section on the samples says, and write the threshold in words"
-        text = text.replace(self.interp.predictions.sampling, '').replace(' (`.labels`)', '').strip()
-        return text.replace('thresh=', 'threshold ')
+        for o in (self.interp.predictions.sampling, ' (see `.labels`)'): text = text.replace(o, '')
+        return text.replace('thresh=', 'threshold ').strip()
 
 def _saved(kind, **kwargs):
     "Save the current figure, and close it; return its URI"

@@ -139,8 +139,8 @@ def plot_thresholds(self,
     # The lines have n+1 steps: step k predicts the k highest of n scores. Step 0 predicts nothing, so
     # it has no score
     scores = curve.score[0,1:].tolist() # Of the curve's only label
-    # The axis of probabilities goes from 0 to 1; that of logits and other margins contains all scores
-    # and the threshold in use
+    # The axis of probabilities goes from 0 to 1; that of logits and other unbounded scores contains
+    # all scores and the threshold in use
     contained = [0,1] if is_probs(self.preds) else [*scores, thresh]
     # Step k lasts from `edges[k]` to `edges[k+1]`: scores 0.9 and 0.4 have the edges 1, 0.9, 0.4, 0
     edges = [max(contained), *scores, min(contained)]

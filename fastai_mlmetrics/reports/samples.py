@@ -133,9 +133,10 @@ def sample_inputs(
     dl = interp.dl
     if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
     inputs,_,targs,*_ = interp[idxs]
-    # What fastai would show of a batch: (inputs, targets, a tuple of decoded parts per sample)
+    # With `show=False`, fastai returns what it would show: inputs, targets, and decoded samples, each
+    # a tuple of its inputs and its targets
     batch,_,decoded = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
-    if decoded is None: # Of a tabular loader, `batch` is a table that is not decoded
+    if decoded is None: # Of a tabular loader, it returns the table, which it would decode later
         columns = [*batch.cat_names,*batch.cont_names][:_MOST_COLUMNS]
         return batch.decode().items[columns].set_axis(idxs)
     shown = decoded.itemgot(0) # Of several inputs, the first

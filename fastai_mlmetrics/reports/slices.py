@@ -260,7 +260,7 @@ def _label_table(
     value,_ = inside
     elsewhere,_ = outside
     # Corrected for the number of tests (Tarone): each p-value is multiplied by the number of those
-    # tests which could be significant at all, given their numbers of pairs
+    # tests which could be significant at all, given their denominators
     p_values = _p_values(inside, outside, alpha)
     found = np.nonzero(p_values<=alpha)
     slice_numbers,metric_numbers,label_numbers = found
@@ -297,7 +297,7 @@ class SliceComparison(Table):
         n_pairs = len(self)*self.attrs['n_labels']
         found = self.labels[of_slices]
         slices = _slices_in_words(self)
-        labels = _labels_in_words(found, n_pairs, where=' (`.labels`)')
+        labels = _labels_in_words(found, n_pairs, where=' (see `.labels`)')
         hides = len(found) and not any(self.result) # No score shows these labels
         if hides: slices,labels = labels,continued("Over all labels, ", slices)
         return ' '.join(filter(None, [slices, labels, _unknown_in_words(self), self.attrs['reading']]))
@@ -348,8 +348,9 @@ def _labels_in_words(labels, n_pairs, where=''):
                       "samples in recall, precision or F1.")
     *names,label = labels.index[0]
     most = labels.iloc[0]
-    return (f"{n:,} of {n_pairs:,} pairs of slice and label {'differs' if n==1 else 'differ'}{where}: "
-            f"{most.metric.replace('f1', 'F1')} of {some_labels([label])} is {most.value:.2f} in "
+    return (f"{n:,} of {n_pairs:,} pairs of slice and label {'differs' if n==1 else 'differ'} "
+            f"from all other samples{where}: "
+            f"{most.metric.replace('f1', 'F1')} of label {as_shown(label)} is {most.value:.2f} in "
             f"{', '.join(map(as_shown, names))}, and {most.elsewhere:.2f} elsewhere"
             f"{note(n>1, ', the largest difference')}.")
 
@@ -427,7 +428,7 @@ def _compare_all(
     # Each slice, compared with all other samples
     differences = [_compare(p, numbers==i, measure) for i in range(len(slices))]
     table = _difference_table(differences, slices, ci)
-    # Its rows are in the order of `slices`, which `numbers` count
+    # Row i is slice number i
     table.insert(0, 'samples', numbers.bincount().numpy())
     n_true_of_sample = p.true.sum(1).cpu()
     positives = numbers.bincount(weights=n_true_of_sample) # Summed over the samples of each slice

@@ -210,7 +210,7 @@ def _what_it_gains(objective, chosen, now, is_best):
                f"{note(now.tuned_here, ', tuned on these samples')}")
     in_use = f"the one in use ({details})"
     if not change.value>0:
-        return (f"`set_thresh` sets `{chosen.name}`, but held out, it is not better than {in_use}: "
+        return (f"`{chosen.name}`, which `set_thresh` sets, is not better than {in_use}: held out, "
                 f"{objective.in_words} is {chosen.held_out.score(m):.3f}, and "
                 f"{now.compared.score(m):.3f} now.")
     if change.value<0.0005: return f"{text}, less than 0.001 more than with {in_use}."
@@ -224,8 +224,8 @@ def _one_is_better(objective, chosen, best):
     score = best.held_out.score(objective.m)
     more = objective.sign*(score-chosen.held_out.score(objective.m))
     return note(more>=0.0005,
-                f"One threshold for all labels, {thresh_text(best.value)}, is better held out, with "
-                f"{objective.in_words} {score:.3f}: pass `per_label=False`. ")
+                f"One threshold for all labels, {thresh_text(best.value)}, has a better held-out "
+                f"{objective.in_words}, {score:.3f}: pass `per_label=False`. ")
 
 def _what_it_keeps(objective, chosen, now, vocab):
     "State whether the chosen threshold keeps the required minimum, and what else to expect"

@@ -387,26 +387,35 @@ def _best_kept(self:Objective,
     return self.best(row.thresh, values, constraint.kept_at(row, masks, least, effect)),effect
 
 @patch
+def _nearest(self:Objective,
+    table:SearchTable, # Scores and targets
+    row # `SearchRow` of a label
+): # A threshold for each set of folds
+    """Find the thresholds of a label that come nearest to its minimum
+
+    For recall, that is to predict every sample: this recall is 1, so only the confidence was not kept,
+    because of few positives."""
+    masks = table.fold_masks()
+    if self.constraint.name=='recall': return np.full(len(masks), table.everything)
+    return thresh_of_highest(row.thresh, row.values(self.constraint.m, masks))
+
+@patch
 def tune_required(self:Objective,
     table:SearchTable, # Scores and targets
     tuned:Tuned # Thresholds as if there were no constraint: one per label, or one for all
 )->Tuned: # One per label
-    "Tune the labels that have a constraint, so that they keep it or come nearest"
+    "Tune the labels that have a constraint, so that they keep it or come nearest; the others stay"
     constraint = self.constraint
-    masks = table.fold_masks() # A row for each set of folds, S x folds: first all, then all but each
+    masks = table.fold_masks() # A row for each set of folds, S x folds: first all, then all but one
     thresh = np.broadcast_to(tuned.thresh, (len(masks),table.c)).copy() # S x C, even from S x 1
-    # Why a label has no threshold of its own; '' if it has, and for all labels if `tuned` is global
+    # For each label, why it has no threshold of its own, or ''. A global `tuned` has no reasons
     reasons = [*tuned.fallback] or ['']*table.c
     for i,least in table.with_progress(constraint.least_by_label.items()):
         row = table.row(i) # Of label `i`, whose recall or precision should be at least `least`
         # A threshold for each set of folds, nan where none keeps the minimum
         best,design_effect = self._best_kept(table, i, row, least)
-        # Where none does, the one that comes nearest. Predicting every sample has a recall of 1, so
-        # recall alone is always kept; only with `confidence`, few positives may be no proof of it
-        if constraint.name=='recall': nearest = np.full(len(masks), table.everything)
-        else: nearest = thresh_of_highest(row.thresh, row.values(constraint.m, masks))
-        required = np.where(np.isnan(best), nearest, best)
-        # In a set without positives, or if the metric is always undefined, `tuned` has the threshold
+        required = np.where(np.isnan(best), self._nearest(table, row), best)
+        # In a set without positives, or if the metric is always undefined, keep `tuned`'s threshold
         n_positives = masks@table.total[:,1,i] # In each set; place 0 has the negatives
         is_known = (n_positives>0) & ~np.isnan(required)
         thresh[:,i] = np.where(is_known, required, thresh[:,i])

@@ -315,7 +315,7 @@ BAD_INPUT = {
     'class indices in a column': (GIVEN, (np.arange(8)%3)[:,None], r'\(8, 3\), but targets \(8, 1\).*class indices'),
     'a text column': (GIVEN, pd.DataFrame(RIGHT, columns=list('abc')).assign(path='x.jpg'),
                       "column 'path' has text, such as 'x.jpg'.*Select the columns of the labels"),
-    'numbers as text': (GIVEN, RIGHT.astype(str), "text, such as '1'.*Convert numbers by .astype"),
+    'numbers as text': (GIVEN, RIGHT.astype(str), r"text, such as '1'.*Convert numbers by np.array\(targs, float\)"),
     'numbers as text in lists': (GIVEN, RIGHT.astype(str).tolist(), "text, such as '1'"),
     'numbers as text in a table': (GIVEN, pd.DataFrame(RIGHT.astype(str)), "column 0 has text"),
     'numbers as objects': (GIVEN, RIGHT.astype(str).astype(object), "text, such as '1'"),

@@ -25,7 +25,7 @@ def test_the_way_of_somebody_with_logits(f):
         return r.accuracy if 'accuracy' in r else r.value.iloc[0]
     def expected(logits, thresh): return (binarize(logits, thresh, False)==TARGS).double().mean().item()
     meant = expected(shifted, t)
-    says = 'threshold is for probabilities.*decision_function, thresh=0.*preds-t and thresh=0'
+    says = 'threshold is for probabilities.*decision_function, thresh=0.*subtract their threshold, and pass thresh=0'
     with pytest.raises(ValueError, match=says):
         f(shifted, TARGS, thresh=t)
     assert accuracy(shifted-t, thresh=0.)==pytest.approx(meant)
@@ -196,7 +196,7 @@ def test_limits_are_on_all_labels_as_in_metrics(limits, targs, ignored):
 @pytest.mark.parametrize('f', (judge, accuracy_report, MultiLabelInterpretation.from_preds))
 @pytest.mark.parametrize('labels,vocab,why', [
     (['cet'], ['cat','dog','cow','hen','fox','bee'], "'cet' is not in the vocab: did you mean 'cat'"),
-    (['cat'], None, "names of the labels are not known, such as 'cat': pass vocab="),
+    (['cat'], None, "label 'cat' is not known, because the labels have no names: pass vocab="),
     ([6], None, 'label 6 is not in the vocab'),
     ([], None, 'leaves nothing to score'), (['a',0], [*'abcdef'], "labels has 'a' 2 times")])
 def test_wrong_labels_are_named(f, labels, vocab, why):

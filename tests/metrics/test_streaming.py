@@ -48,7 +48,7 @@ def test_labels_are_chosen_by_name():
         assert values(learn)['f1_score']==expected
     learn = make_learner(logits, targs, F1ScoreMulti(labels=['cow']), vocab=L('cat','dog','eel'))
     with pytest.raises(ValueError, match="'cow' is not in the vocab: it has cat, dog"): values(learn)
-    with pytest.raises(ValueError, match='names of the labels'): F1ScoreMulti(labels=['cat'])(logits, targs)
+    with pytest.raises(ValueError, match='the labels have no names'): F1ScoreMulti(labels=['cat'])(logits, targs)
     with pytest.raises(ValueError, match='label 3 is not in the vocab'):
         F1ScoreMulti(labels=[3])(logits, targs)
 
@@ -372,7 +372,7 @@ def test_labels_by_the_names_of_columns():
     p,y = (pd.DataFrame(o.numpy(), columns=names) for o in (SCORES, TARGS))
     expected = F1ScoreMulti(labels=[1,4], sigmoid=False)(SCORES, TARGS)
     for args in ((p, y), (p, y[names[::-1]]), (SCORES, y), (p, TARGS)): assert m(*args)==expected
-    with pytest.raises(ValueError, match="names of the labels are not known, such as 'b': pass vocab="):
+    with pytest.raises(ValueError, match="label 'b' is not known, because the labels have no names: pass vocab="):
         m(SCORES, TARGS)
     with pytest.raises(ValueError, match="label 'z' is not in the vocab: it has a, b, c, d, e, f$"):
         F1ScoreMulti(labels=['z'])(p, y)

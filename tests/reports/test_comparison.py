@@ -218,8 +218,8 @@ def test_the_reading_of_a_comparison_is_about_the_rows_that_are_shown():
     t = compare_models(models, y, sigmoid=True)
     o = t.loc['f1_micro']
     only = f'b is better than a in micro F1 by {o.difference:.3f} ({o.low:.3f} to {o.high:.3f}).'
-    at_one = ('At one threshold for all models, a model may have a better F1 only because its scores are higher '
-              "or lower: pass `thresh` as a dict with a tuned threshold for each, such as `{'a': 0.3, 'b': 0.4}`.")
+    at_one = ('One threshold for all models may suit one of them better: tune a threshold for each, '
+              "and pass them as a dict, `{'a': thresh_a, 'b': thresh_b}`, as `thresh`.")
     assert t.loc[['f1_micro']].reading==f'{only}\n{at_one} {INDEPENDENT}' and only in repr(t.loc[['f1_micro']])
     tuned = compare_models(models, y, sigmoid=True, thresh=dict(a=0.3, b=0.4))
     assert all(at_one not in o for o in (t.loc[['ap_macro']].reading, tuned.reading))

@@ -329,7 +329,7 @@ def test_slices_are_shown(tmp_path):
     assert cells(first.thead)==[['site',*columns]] and cells(first.tbody)==shown(slices[columns])
     assert cells(labels.tbody)==shown(slices.labels.set_axis(slices.labels.index.map(as_shown)))
     assert as_shown(slices.labels.index[0])=='(d, 2)'
-    reading = slices.reading.split(' Samples are')[0].replace(' (`.labels`)', '') # No code
+    reading = slices.reading.split(' Samples are')[0].replace(' (see `.labels`)', '') # No code
     assert [o.get_text() for o in part.find_all('p', recursive=False)]==[reading]
     texts = ''.join(ElementTree.fromstring(svgs(part)[0]).itertext())
     assert 'f1_micro, minus that of all other samples' in texts and '<b>' in texts

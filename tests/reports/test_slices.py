@@ -139,14 +139,14 @@ def test_a_label_that_fails_in_a_slice_is_found():
     f1 = t.labels.loc[('site 0','d')].set_index('metric').loc['f1']
     assert f1.value==pytest.approx(skm.f1_score(y[by==0,3], s[by==0,3]>0.5))
     text = t.reading
-    assert (f' 4 of 24 pairs of slice and label differ (`.labels`): recall of d is {inside:.2f} in site 0, '
-            f'and {outside:.2f} elsewhere, the largest difference. Samples are taken as independent') in text
+    assert (' 4 of 24 pairs of slice and label differ from all other samples (see `.labels`): recall of label d is '
+            f'{inside:.2f} in site 0, and {outside:.2f} elsewhere, the largest difference. Samples are taken as ') in text
     assert t.result['site 0']=='lower'
     assert text.startswith('Compared with all other samples, micro F1 is lower in site 0 by 0.')
     only = t.loc[['site 1']].reading
-    assert 'site 0' not in only and 'of 6 pairs of slice and label differs (`.labels`)' in only
+    assert 'site 0' not in only and 'of 6 pairs of slice and label differs from all other' in only
     assert repr(t[['value']])
-    assert t.labels.reading in text.replace(' (`.labels`)', '')
+    assert t.labels.reading in text.replace(' (see `.labels`)', '')
     assert pickle.loads(pickle.dumps(t)).labels.equals(t.labels)
     assert t.head(1).labels is t.labels and len(t.copy().labels)==len(t.labels)
 

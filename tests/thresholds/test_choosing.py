@@ -127,8 +127,8 @@ def test_that_nothing_is_better_than_what_is_in_use_is_said_first(kw, said):
     in_use = skm.f1_score(y, of_use, average='micro')
     assert held<in_use
     text = recommendation(objective, best, now, range(8))
-    assert text==(f'`set_thresh` sets `best`, but held out, it is not better than the one in use ({said}): '
-                  f'micro F1 is {held:.3f}, and {in_use:.3f} now.')
+    assert text==(f'`best`, which `set_thresh` sets, is not better than the one in use ({said}): '
+                  f'held out, micro F1 is {held:.3f}, and {in_use:.3f} now.')
 
 @pytest.mark.parametrize('average', ['micro','macro','samples'])
 def test_a_constant_that_is_not_beaten_is_said_first(average):
@@ -350,7 +350,7 @@ def test_one_threshold_that_scores_more_is_told():
         found = learn.thresh_find(average='macro', show_plot=False)
         held = found.table.held_out
         text = found.table.reading
-        is_told = text.startswith(f"One threshold for all labels, {found.best:.3g}, is better held out, with macro F1 "
+        is_told = text.startswith(f"One threshold for all labels, {found.best:.3g}, has a better held-out macro F1, "
                                   f"{held['best']:.3f}: pass `per_label=False`. With `per_label`, ")
         assert ('`per_label` is recommended' in text)!=is_told
         assert is_told==(held['best']-held['per_label']>=0.0005)

@@ -186,7 +186,7 @@ def test_a_required_score_is_held_out_as_well():
     (dict(metric='precision', at_recall={'a': 0.9}), 'one number for all labels'),
     (dict(at_recall=0.9, at_precision=0.5), 'cannot be required at once'),
     (dict(at_recall={'z': 0.9}, per_label=True), "label 'z' is not in the vocab: it has a, b, c, d"),
-    (dict(at_recall={'z': 0.9}, per_label=True, vocab=None), "names of the labels are not known, such as 'z'"),
+    (dict(at_recall={'z': 0.9}, per_label=True, vocab=None), "label 'z' is not known"),
     (dict(at_recall={'zoo': 0.9}, per_label=True, vocab=[*'bcd', 'zoom']), "did you mean 'zoom'"),
     (dict(at_recall={}, per_label=True), 'names no label'),
     (dict(at_recall={'a': 90}, per_label=True), "at_recall=90 for 'a' should be above 0"),

@@ -369,7 +369,7 @@ def test_a_required_precision_is_that_at_the_frequency():
 @pytest.mark.parametrize('kw,match', [
     (dict(average='samples'), "frequencies= weighs the counts of labels, which average='samples' does not use"),
     (dict(at_precision={0: 0.5}, confidence=0.9), 'at_precision= with confidence= is tested on samples as they are'),
-    (dict(frequencies={'a': 0.1}), "names of the labels are not known, such as 'a'"),
+    (dict(frequencies={'a': 0.1}), "label 'a' is not known"),
     (dict(frequencies={0: 10}), "10 for 0 should be above 0")], ids=str)
 def test_what_is_unknown_at_other_frequencies(kw, match):
     s,y = draw(200, HERE)
