@@ -140,7 +140,7 @@ def test_a_label_that_fails_in_a_slice_is_found():
     assert f1.value==pytest.approx(skm.f1_score(y[by==0,3], s[by==0,3]>0.5))
     text = t.reading
     assert (' 4 of 24 pairs of slice and label differ from all other samples (see `.labels`): recall of label d is '
-            f'{inside:.2f} in site 0, and {outside:.2f} elsewhere, the largest difference. Samples are taken as ') in text
+            f"{inside:.2f} in site 0, and {outside:.2f} elsewhere, the largest difference. Samples are taken ") in text
     assert t.result['site 0']=='lower'
     assert text.startswith('Compared with all other samples, micro F1 is lower in site 0 by 0.')
     only = t.loc[['site 1']].reading
