@@ -231,8 +231,7 @@ class ValidationStats:
         names, # Names of all labels
         defined:bool # Whether metrics have a value, because no prediction is NaN
     )->dict: # Fields of a `Record`
-        "Name the labels that are never predicted, never right, absent, or always predicted"
-        tp = counts[0]
+        "Name the labels that are never predicted, absent, or always predicted"
         predicted,true,n = _marginals(counts)
         def names_of(where): return list(names[where.nonzero().flatten().tolist()])
         # A label with NaN predictions is neither
@@ -242,7 +241,6 @@ class ValidationStats:
         is_constant = several and (never_predicted | always_predicted).all()
         return dict(
             never_predicted=names_of(never_predicted & (true>0)),
-            never_correct=names_of(defined & (tp==0) & (predicted>0) & (true>0)),
             absent=names_of((true==0) & (n>0)),
             same_for_all=names_of(always_predicted & (n>0)) if is_constant else None)
 

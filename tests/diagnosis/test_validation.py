@@ -239,11 +239,11 @@ def fields_of(preds, targs, **kw):
     return ValidationStats.of(Predictions.of(preds, targs, **kw)).fields([*'abcdef'[:preds.shape[1]]])
 
 def test_labels_are_listed_by_what_is_wrong_with_them():
-    "Columns: right, never predicted, never right, absent, absent and predicted, ignored"
+    "Columns: right, never predicted, predicted wrongly, absent, absent and predicted, ignored"
     preds = [[1,0,0,0,1,0],[0,0,1,0,0,1]]
     targs = [[1,1,1,0,0,-1],[0,0,0,0,0,-1]]
     r = fields_of(preds, targs, ignore_index=-1)
-    assert (r['never_predicted'],r['never_correct'],r['absent'])==(['b'], ['c'], ['d','e'])
+    assert (r['never_predicted'],r['absent'])==(['b'], ['d','e'])
     assert (r['samples'],r['labelled'],r['missed'],r['same_for_all'])==(2, 1, 0, None)
     assert (r['pred_per_sample'],r['true_per_sample'],r['empty_rate'])==(1.5, 1.5, 0)
 
