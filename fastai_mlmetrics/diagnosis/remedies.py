@@ -167,8 +167,7 @@ def _dead(r, found):
 def with_ap(dead):
     "Name labels with their average precision and its chance level"
     def text(o, what=''):
-        ap = '' if math.isnan(o['ap']) else f" ({what}{o['ap']:.3f}, chance {o['chance']:.3f})"
-        return some_labels([o['label']])+ap
+        return f"{some_labels([o['label']])} ({what}{o['ap']:.3f}, chance {o['chance']:.3f})"
     return some_names([text(dead[0], 'average precision '), *map(text, dead[1:])])
 
 def _per_label(r):
