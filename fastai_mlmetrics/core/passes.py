@@ -154,14 +154,14 @@ def check_label_axis(learn, preds):
                      "`.movedim(1, -1)`, move the targets as well, and leave out `axis=`")
 
 # %% ../../nbs/core/07_passes.ipynb #32c4160a
-def _predict(learn, dl, **kwargs):
+def _predict(learn, dl, act):
     "Get predictions and targets, in the order of the loader's items"
     idxs = None # Order in which this pass reads the items
     if hasattr(dl, 'get_idxs'):
         idxs = dl.get_idxs()
         dl = dl.new(get_idxs=partial(noop, idxs))
     with without_trackers(learn):
-        res = learn.get_preds(dl=dl, reorder=False, cbs=[NeedsTargets(),_NeedsSingle()], **kwargs)
+        res = learn.get_preds(dl=dl, reorder=False, cbs=[NeedsTargets(),_NeedsSingle()], act=act)
     # A callback may change the rows, such as to one per pixel: those stay in the order of the pass,
     # where fastai would keep the first ones
     is_per_item = idxs is not None and len(idxs)==len(res[0])
@@ -169,24 +169,22 @@ def _predict(learn, dl, **kwargs):
 
 def get_probs(
     learn:Learner, # Learner whose model predicts
-    ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
-    dl:DataLoader=None, # Data loader to predict; None: the loader of `ds_idx`
-    act=None, # Activation that converts predictions to probabilities; None: the loss function's
-    **kwargs # Arguments of `get_preds`
-)->list: # Probabilities, targets, and whatever else `get_preds` returns
+    dl:DataLoader, # Data loader to predict, as `get_dl` returns it
+    act=None # Activation that converts predictions to probabilities; None: the loss function's
+)->tuple: # Probabilities and targets
     "Get predictions as probabilities, and preserve `Recorder` state"
-    preds,*rest = _predict(learn, get_dl(learn, ds_idx, dl), act=act, **kwargs)
+    preds,targs = _predict(learn, dl, act)
     check_label_axis(learn, preds)
     if act is not None:
         if not is_probs(preds):
             raise ValueError("act should return probabilities, as torch.sigmoid does of logits")
-        return [clip_probs(preds),*rest]
+        return clip_probs(preds),targs
     decoding = Decoding.of(learn, preds.shape[-1])
     text = range_words(decoding.range_found(preds), decoding)
     probs = decoding.to_probs(preds)
     # Callback or metrics may have shown this warning
     if text and new_warnings(learn, [text]): warn_user(text)
-    return [probs,*rest]
+    return probs,targs
 
 class NeedsTargets(Callback):
     "Callback that raises an error for a batch without targets"
@@ -218,10 +216,8 @@ class _Accumulate(Callback):
 def accumulate_metrics(
     learn:Learner, # Learner whose model predicts
     metrics:list, # `StreamMetric`s
-    ds_idx=1, # Data to predict: 0 for training, 1 for validation, or a data loader
-    dl:DataLoader=None # Data loader to predict; None: the loader of `ds_idx`
+    dl:DataLoader # Data loader to predict, as `get_dl` returns it
 ):
     "Let metrics accumulate predictions batch by batch, and preserve `Recorder` state"
-    dl = get_dl(learn, ds_idx, dl)
     with replaced(learn, 'metrics', L()), without_trackers(learn):
         learn.validate(dl=dl, cbs=[NeedsTargets(),_Accumulate(metrics)])

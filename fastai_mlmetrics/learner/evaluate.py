@@ -40,7 +40,7 @@ def accuracy_report(self:Learner,
     unless you pass others. `groups` may name a column of the loader's items, such as the patient. The
     columns are those of the function `accuracy_report`; `.reading` says in words what they mean."""
     dl = get_dl(self, ds_idx, dl)
-    scores,targs = get_probs(self, dl=dl)
+    scores,targs = get_probs(self, dl)
     decoding = Decoding(self.loss_func)
     tuned_here = 'thresh' not in kwargs and _was_tuned_on(targs, label_vocab(self.dls), decoding)
     in_use = {**decoding.args, 'vocab': label_vocab(self.dls),

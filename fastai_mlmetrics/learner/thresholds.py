@@ -94,7 +94,7 @@ def _read_scores(
 )->tuple: # `ScoreTable`, and `Predictions` by the rule in use
     "Predict the data, and keep all scores"
     rule = ThresholdRule(sigmoid=False, **in_use)
-    p = Predictions.of(*get_probs(learn, dl=dl), thresh=None, vocab=label_vocab(learn.dls),
+    p = Predictions.of(*get_probs(learn, dl), thresh=None, vocab=label_vocab(learn.dls),
                        ignore_index=rule.ignore_index, groups=groups)
     counted = p.replace(rule=rule)
     if labels is not None: counted = counted.of_labels(labels)
@@ -116,7 +116,7 @@ def _read_bins(
                           cv=cv, seed=seed)
     counted = AccuracyMulti(average=None, sigmoid=logits, **in_use)
     if groups is not None: finder.deal_items(groups, dl)
-    accumulate_metrics(learn, [finder, counted], dl=dl)
+    accumulate_metrics(learn, [finder, counted], dl)
     # Scores outside [0, 1], although the loss function seems to take probabilities
     problem = counted.range_found
     if problem and problem.kind=='logits': raise ValueError(decoding.not_probs_text)
@@ -304,7 +304,7 @@ def _updated_metric(
     m = copy(m) # Other Learners may share it
     m.follows_set_thresh = follows # Noted, because with a new loss function others are usual
     m.rule = m.rule.replace(
-        thresh=rule.thresh, names=None, by_name=False, sigmoid=logits or m.rule.sigmoid,
+        thresh=rule.thresh, sigmoid=logits or m.rule.sigmoid,
         min_labels=limits.min_labels, max_labels=limits.max_labels)
     return m
 

@@ -174,7 +174,7 @@ class MultiLabelInterpretation(Interpretation, GetAttr):
 
         Threshold, limits and ignored targets are those of the Learner, unless others are passed."""
         dl = get_dl(learn, ds_idx, dl)
-        preds,targs = get_probs(learn, dl=dl, act=act)
+        preds,targs = get_probs(learn, dl, act)
         # If a callback changed the number of rows, they are not the loader's items, and must not be
         # shown with these: torch's loader of the same data has no items
         if len(preds)!=getattr(dl, 'n', len(preds)): dl = torch.utils.data.DataLoader(dl.dataset)

@@ -28,8 +28,7 @@ def test_what_is_no_loader_is_refused(): # By name and by position, before any p
              True, pd.DataFrame(targs), L([(logits,targs)]), dict(dl=1), {1}, 1.5, learn, iter([(logits, targs)]),
              WithoutLength(), torch.utils.data.TensorDataset(logits, targs)]
     takers = (Learner.evaluate, Learner.accuracy_report, partial(Learner.thresh_find, show_plot=False),
-              partial(Learner.thresh_find, show_plot=False, bins=64), MultiLabelInterpretation.from_learner,
-              get_probs, partial(accumulate_metrics, metrics=[]))
+              partial(Learner.thresh_find, show_plot=False, bins=64), MultiLabelInterpretation.from_learner, get_dl)
     learn.model = None # A pass over the data would fail
     for f,o in itertools.product(takers, wrong):
         name = type(o).__name__
@@ -141,7 +140,7 @@ def test_a_recorder_may_be_absent_and_is_preserved_by_an_error():
         raise KeyboardInterrupt
     assert learn.recorder.values==[[0.5]]
     learn.remove_cb(Recorder)
-    assert len(get_probs(learn)[0])==20
+    assert len(get_probs(learn, learn.dls.valid)[0])==20
 
 def test_what_a_loader_is():
     learn = make_learner(*simulate(20, 3))
@@ -190,25 +189,26 @@ def test_where_the_column_of_groups_is():
 def test_probabilities_are_those_of_an_activation():
     logits,targs = simulate(20, 3)
     learn = make_learner(logits, targs)
-    test_close(get_probs(learn)[0], logits.sigmoid(), eps=1e-6)
-    test_close(get_probs(learn, act=lambda o: (2*o).sigmoid())[0], (2*logits).sigmoid(), eps=1e-6)
-    with pytest.raises(ValueError, match='act should return probabilities'): get_probs(learn, act=noop)
-    assert torch.equal(get_probs(learn, act=noop, dl=DataLoader(TensorPairs(targs, targs), bs=8))[0], targs)
+    dl = learn.dls.valid
+    test_close(get_probs(learn, dl)[0], logits.sigmoid(), eps=1e-6)
+    test_close(get_probs(learn, dl, act=lambda o: (2*o).sigmoid())[0], (2*logits).sigmoid(), eps=1e-6)
+    with pytest.raises(ValueError, match='act should return probabilities'): get_probs(learn, dl, act=noop)
+    assert torch.equal(get_probs(learn, DataLoader(TensorPairs(targs, targs), bs=8), act=noop)[0], targs)
     plain = make_learner(logits, targs, loss_func=nn.BCEWithLogitsLoss())
-    test_close(get_probs(plain)[0], logits.sigmoid(), eps=1e-6)
+    test_close(get_probs(plain, dl)[0], logits.sigmoid(), eps=1e-6)
 
 def test_a_second_sigmoid_is_told_once():
     learn = make_learner(*simulate(20, 3), model=Sigmoid())
-    with pytest.warns(UserWarning, match="remove the sigmoid at the model's end"): get_probs(learn)
-    with warnings_as('error'): get_probs(learn)
+    with pytest.warns(UserWarning, match="remove the sigmoid at the model's end"): get_probs(learn, learn.dls.valid)
+    with warnings_as('error'): get_probs(learn, learn.dls.valid)
 
 def test_several_outputs_are_told_before_they_are_collected():
     class Two(Same):
         def forward(self, x): return x+0*self.w,x
     targs = simulate(20, 3)[1]
     learn = make_learner(targs, targs, model=Two(), loss_func=lambda p,y: F.mse_loss(p[0], y))
-    for f in (get_probs, lambda o: check_first_batch(o, o.dls.valid)):
-        with pytest.raises(ValueError, match='returns a tuple of 2'): f(learn)
+    for f in (get_probs, check_first_batch):
+        with pytest.raises(ValueError, match='returns a tuple of 2'): f(learn, learn.dls.valid)
 
 def test_only_the_first_batch_is_checked():
     learn,seen = make_learner(*simulate(20, 3), bs=8),[]
@@ -231,12 +231,12 @@ def test_metrics_that_accumulate_are_the_only_ones():
     learn.add_cbs([Watch(), type('CSVLogger', (Watch,), {})()])
     m = F1ScoreMulti(average='micro')
     m.reset()
-    accumulate_metrics(learn, [m], 0)
+    accumulate_metrics(learn, [m], get_dl(learn, 0))
     assert seen==[(True,[])] and len(learn.metrics)==1
     assert m.value==pytest.approx(m(logits, targs))
     without_targs = DataLoader(TensorPairs(logits), bs=8)
     without_targs.n_inp = 1
-    with pytest.raises(ValueError, match='this loader has no targets'): accumulate_metrics(learn, [m], dl=without_targs)
+    with pytest.raises(ValueError, match='this loader has no targets'): accumulate_metrics(learn, [m], without_targs)
 
 @pytest.mark.parametrize('shape,axis,vocab,is_wrong', [
     ((4,3,5), 1, None, True), ((4,3,5), 0, None, True), ((4,3,5), -1, None, False), ((4,3,5), 2, None, False),
@@ -265,7 +265,7 @@ def test_all_rows_of_a_callback_are_taken(f, shape):
     logits,targs = logits.view(shape),targs[::2].repeat_interleave(2, 0).view(shape)
     learn = make_learner(logits, targs, F1ScoreMulti(average='micro'), bs=16, cbs=Rows(f))
     expected = pytest.approx(learn.evaluate().value['f1_score_micro'])
-    scores,true = get_probs(learn)
+    scores,true = get_probs(learn, learn.dls.valid)
     test_close(scores, f(logits).sigmoid(), eps=1e-6)
     assert torch.equal(true, f(targs)) and len(true)!=len(targs)
     interp = MultiLabelInterpretation.from_learner(learn)
