@@ -132,9 +132,10 @@ def _text_problem(o):
     "Explain what to do about text in a table; '' if it has none"
     o = as_frame(o)
     parts = [(f"this {type(o).__name__}",o)]
-    cure = ("One-hot encode lists of names by sklearn's MultiLabelBinarizer(classes=vocab)"
-            ".fit_transform(targs), vocab in the order of the predictions; split texts before, as by "
-            "pd.Series(targs).str.split(' '). Convert numbers by np.array(targs, float)")
+    cure = ("If these are names of labels, split texts into lists by targs = pd.Series(targs)"
+            ".str.split(' '), and one-hot encode lists by sklearn's MultiLabelBinarizer(classes=vocab)"
+            ".fit_transform(targs), vocab in the order of the predictions; if they are numbers, use "
+            "np.array(targs, float)")
     if isinstance(o, pd.DataFrame) and o.shape[1]>1:
         parts = [(f"column {k!r}",column) for k,column in o.items()]
         cure = "Select the columns of the labels, or convert numbers by .astype(float)"
@@ -274,7 +275,7 @@ def _unequal_text(
     if shape[:1]==targ_shape[:1] and targ_shape[1:] in ((),(1,)):
         hint = (". Are targets class indices? One-hot encode them by "
                 f"np.eye({shape[1]})[np.ravel(targs)]; in a DataBlock, use a MultiCategoryBlock, "
-                "whose targets are lists")
+                "and a get_y that returns lists")
     # N x crops x C, and targets N x C
     elif len(shape)==3 and shape[::2]==targ_shape: hint = ". For crops of a sample, use preds.mean(1)"
     # Targets lack the axis of the classes, which is the second or the last one of the predictions

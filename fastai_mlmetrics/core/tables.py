@@ -64,8 +64,8 @@ def label_index(
     shown = vocab.map(as_shown) # Tables show the number 3 as they show '3'
     if label in shown: return shown.index(label)
     if isinstance(label, str) and [*vocab]==[*range(len(vocab))]:
-        raise ValueError(f"label {label!r} is not known, because the labels have no names: pass "
-                         "vocab=, a DataFrame, or a Learner whose dls has a vocab, or use indices")
+        raise ValueError(f"label {label!r} is not known, because the labels have no names: use "
+                         "indices, or name them by vocab=[...], a DataFrame, or learn.dls.vocab")
     near = note(isinstance(label, str), suggestion(label, shown))
     raise ValueError(f"label {label!r} is not in the vocab"
                      f"{near or f': it has {names_within(vocab, 60)}'}")

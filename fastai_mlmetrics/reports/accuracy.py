@@ -63,8 +63,8 @@ class AccuracyReport(Table):
         texts = of_rows(attrs['sentences'])[:2]
         limited = [in_words(row) for row in attrs['limited'] if row in self.index]
         if limited:
-            texts.append(f"{attrs['why_limited']}, so no model can reach 1 in {listed(limited)}: "
-                         "`ceiling` has the highest possible score.")
+            texts.append(f"{attrs['why_limited']}, so no model can reach 1 in {listed(limited)} "
+                         "(see `ceiling`).")
         texts.append(no_intervals_in_words(attrs['reasons'], self.index))
         if self.index.isin(attrs['without_value']).any(): texts.append(NO_VALUE)
         return ' '.join(filter(None, [*texts, super().reading]))
@@ -158,12 +158,12 @@ def _sentence(
     interval = f" ({100*(ci or 0):g}% interval {row.low:.3f} to {row.high:.3f})"
     limits = note(row.low<=row.high, interval) # Not if they are nan
     # The better of the two trivial models; for a ranking, a random order
-    rival = 'giving every sample the same labels'
+    rival = 'the same labels for every sample score'
     score = row.constant
     if name in RANKINGS or row.baseline>=row.constant:
-        rival = 'a random order' if name in RANKINGS else 'predicting nothing'
+        rival = f"{'a random order' if name in RANKINGS else 'predicting no label at all'} scores"
         score = row.baseline
-    return f"{words} is {row.value:.3f}{limits}; {rival} scores {score:.3f}."
+    return f"{words} is {row.value:.3f}{limits}; {rival} {score:.3f}."
 
 def _why_limited(p):
     "State why a row may be unable to reach 1"
@@ -189,8 +189,8 @@ _SHOWN_AS_1 = 0.9995 # From here on, a ceiling would be shown as 1.000, so it li
 
 _ABOUT = (
     "Predicted {rule}. `value` is the score of the model, `low` to `high` its interval. `baseline` "
-    "is the score of predicting nothing (for rankings, of a random order), `constant` that of "
-    "giving every sample the same labels, here {labels}, `ceiling` that of perfect predictions. "
+    "is the score of predicting no label at all (for rankings, of a random order), `constant` that "
+    "of the same labels for every sample, here {labels}, `ceiling` that of perfect predictions. "
     "`lift` is 0 at the baseline and 1 at the ceiling. 0/0 counts as {zero_division:g}; with "
     "`zero_division=nan`, it is left out.")
 
@@ -274,9 +274,9 @@ def accuracy_report(
         accuracy_report(probs, targs, thresh=0.3)
         accuracy_report(probs, targs, vocab=names, frequencies={'cancer': 0.001}) # in use
 
-    `value` is your model, `low` to `high` its interval. `baseline` is the score of predicting nothing
-    (for rankings, of a random order), `constant` of giving every sample the same labels, `ceiling` of
-    perfect predictions. `lift` is 0 at the baseline and 1 at the ceiling. `.reading` says in words
+    `value` is your model, `low` to `high` its interval. `baseline` is the score of predicting no label
+    at all (for rankings, of a random order), `constant` of the same labels for every sample, `ceiling`
+    of perfect predictions. `lift` is 0 at the baseline and 1 at the ceiling. `.reading` says in words
     what the rows mean, for a paper: that of `.loc[['f1_micro']]` is about micro F1 alone. Next:
     `MultiLabelInterpretation.from_preds(probs, targs).report()` scores each label. With `labels`,
     everything is of these labels alone, but `min_labels` and `max_labels` limit the number of all."""

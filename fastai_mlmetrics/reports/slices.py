@@ -296,10 +296,10 @@ class SliceComparison(Table):
         of_slices = self.labels.index.droplevel(-1).isin(self.index)
         n_pairs = len(self)*self.attrs['n_labels']
         found = self.labels[of_slices]
-        slices = _slices_in_words(self)
-        labels = _labels_in_words(found, n_pairs, where=' (see `.labels`)')
-        hides = len(found) and not any(self.result) # No score shows these labels
-        if hides: slices,labels = labels,continued("Over all labels, ", slices)
+        slices,labels = _slices_in_words(self),_labels_in_words(found, n_pairs)
+        if len(found): labels = labels.replace('label.', 'label (see `.labels`).')
+        if len(found) and not any(self.result): # No score shows these labels
+            slices,labels = labels,continued("Over all labels, ", slices)
         return ' '.join(filter(None, [slices, labels, _unknown_in_words(self), self.attrs['reading']]))
 
     def plot(self,
@@ -341,18 +341,17 @@ def _slices_in_words(table):
     if table.difference_low.notna().any(): return f"Each difference in {name} may be chance."
     return f"No slice has enough samples to compare its {name}."
 
-def _labels_in_words(labels, n_pairs, where=''):
-    "State how many labels differ in a slice, and which one most"
+def _labels_in_words(labels, n_pairs):
+    "State which label differs most in a slice, and how many differ"
     n = len(labels.index.unique())
     if not n: return (f"None of the {n_pairs:,} pairs of slice and label differs from all other "
                       "samples in recall, precision or F1.")
     *names,label = labels.index[0]
     most = labels.iloc[0]
-    return (f"{n:,} of {n_pairs:,} pairs of slice and label {'differs' if n==1 else 'differ'} "
-            f"from all other samples{where}: "
-            f"{most.metric.replace('f1', 'F1')} of label {as_shown(label)} is {most.value:.2f} in "
-            f"{', '.join(map(as_shown, names))}, and {most.elsewhere:.2f} elsewhere"
-            f"{note(n>1, ', the largest difference')}.")
+    return (f"{most.metric.capitalize()} of label {as_shown(label)} is {most.value:.2f} in "
+            f"{', '.join(map(as_shown, names))}, and {most.elsewhere:.2f} elsewhere, the largest "
+            f"difference; differences are significant in {n:,} of {n_pairs:,} pairs of slice and "
+            "label.")
 
 def _unknown_in_words(table):
     "State which slices have no interval, and why"
@@ -393,7 +392,7 @@ def _difference_table(
     level = simultaneous_level(differences, ci) # Of each difference
     rows = []
     for o in differences:
-        low,high = (math.nan,math.nan) if o.why_unknown else o.inside.limits(ci)
+        low,high = [math.nan]*2 if o.why_unknown else o.inside.limits(ci)
         rows.append((o.inside.value, low, high, o.value, *o.limits(level)))
     columns = ['value','low','high','difference','difference_low','difference_high']
     table = SliceComparison(rows, slices, columns)

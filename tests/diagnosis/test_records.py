@@ -380,7 +380,7 @@ def test_promised_f1_holds_when_followed(kw):
     p = p.sigmoid()
     r = judge(p, y, **kw)
     change = 'Use a threshold instead of' if kw.get('min_labels')==kw.get('max_labels') else 'the threshold, without'
-    promise = re.search(change+r' .*?: pass `thresh=(\S+)` to `judge` and the metrics\. '
+    promise = re.search(change+r' .*?: pass `thresh=(\S+)` to the metrics, and to `judge\(\)`\. '
                         r'On these samples, micro F1 rises from \S+ to (\S+)\.', ' '.join(remedies(r)))
     thresh,f1 = float(promise[1]),float(promise[2])
     assert judge(p, y, thresh=thresh).f1_micro==pytest.approx(f1, abs=0.01)

@@ -50,17 +50,17 @@ def test_an_interval_does_not_end_at_the_ceiling_of_these_samples():
         o = r.loc[row]
         share = stats.binomtest(round(o.value*300), 300).proportion_ci(0.95, 'wilson')
         assert o.value==o.ceiling<0.3 and (o.low,o.high)==pytest.approx([share.low,share.high], abs=1e-3)
-    assert 'f1_samples: `ceiling` has the highest possible score.' in r.reading
+    assert 'f1_samples (see `ceiling`).' in r.reading
 
 def test_how_different_models_have_to_be_is_not_said():
     "It depends on the mistakes that they share"
     text = accuracy_report(SCORES, TARGS).reading
-    assert 'differ' not in text and text.endswith('pass `groups=`.')
+    assert 'differ' not in text and text.endswith('pass `groups=`, an ID per sample.')
 
 def test_a_list_in_a_sentence_ends_with_and():
     y = TARGS*(torch.arange(300)%4==0)[:,None]
     r = accuracy_report(y.long(), y)
-    assert 'no model can reach 1 in jaccard_samples and f1_samples: ' in r.reading
+    assert 'no model can reach 1 in jaccard_samples and f1_samples (see `ceiling`).' in r.reading
     absent = accuracy_report(SCORES, TARGS*(torch.arange(6)>0)).reading
     assert 'No interval for balanced_accuracy, macro F1, ap_macro and roc_auc_macro: at least one label' in absent
 
@@ -76,24 +76,25 @@ def test_the_reading_has_numbers_in_words():
     y[4988:] = 0
     scores = torch.full_like(y, 0.4)
     text = accuracy_report(scores, y, ci=0.999).reading
-    limited = '12 of 5,000 samples have no label (counted as 0), so no model can reach 1 in jaccard_samples and'
+    limited = '12 of 5,000 samples have no label (counted as 0), so no model can reach 1 in jaccard_samples '
     for part in ('(99.9% interval', limited):
         assert part in text
     r = accuracy_report(scores[4000:4989], y[4000:4989], ci=None)
     assert '1 of 989 samples has no label and 1 of 3 labels never occurs (counted as 0), so no model can' in r.reading
     for vocab,constant in ((['0'], 'label 0'), ([30], 'label 30'), (['cat'], 'cat'), ([('a',1)], '(a, 1)')):
         about = accuracy_report(scores[:,:1], y[:,:1], vocab=vocab, ci=None).attrs['about']
-        assert f'the same labels, here {constant}, ' in about
+        assert f'the same labels for every sample, here {constant}, ' in about
 
 def test_the_reading_is_about_the_rows_that_are_shown():
     r = accuracy_report(SCORES, TARGS)
     o = r.loc['f1_micro']
-    micro = (f'Micro F1 is {o.value:.3f} (95% interval {o.low:.3f} to {o.high:.3f}); giving every sample the same '
-             f'labels scores {o.constant:.3f}.')
+    micro = (f'Micro F1 is {o.value:.3f} (95% interval {o.low:.3f} to {o.high:.3f}); the same labels for '
+             f'every sample score {o.constant:.3f}.')
     acc = r.loc['accuracy_multi']
-    independent = ' Samples are taken as independent: if some are alike, such as images of a patient, pass `groups=`.'
+    independent = (' Samples are taken as independent: if several are of one patient, say, pass `groups=`, an ID per '
+                   'sample.')
     assert r.loc[['f1_micro']].reading==micro+independent and r.reading.startswith(f'{micro} accuracy_multi is ')
-    assert f' predicting nothing scores {acc.baseline:.3f}. ' in r.loc[['accuracy_multi','lrap']].reading
+    assert f' predicting no label at all scores {acc.baseline:.3f}. ' in r.loc[['accuracy_multi','lrap']].reading
     assert f'; a random order scores {r.baseline["lrap"]:.3f}.' in r.loc[['lrap']].reading
     # F1 over samples, and what concerns it alone, only where it is shown
     assert 'f1_samples' not in r.loc[['f1_micro','f1_macro']].reading and 'no label' not in r.loc[['f1_micro']].reading
@@ -300,12 +301,12 @@ def test_the_better_baseline_is_named():
         r = accuracy_report(preds, targs, sigmoid=True, ci=None)
         return r.loc['accuracy_multi'],r.reading
     acc,text = row(targs)
-    assert acc.constant<=acc.baseline and f'; predicting nothing scores {acc.baseline:.3f}.' in text
+    assert acc.constant<=acc.baseline and f'; predicting no label at all scores {acc.baseline:.3f}.' in text
     targs[:,0] = (torch.arange(400)%10>0).float()
     logits[:,0] = 4*targs[:,0]-2
     acc,text = row(targs)
     assert acc.constant==max(((targs.mean(0)>0.5).float()==targs).double().mean().item(), acc.baseline)
-    assert f'accuracy_multi is {acc.value:.3f}; giving every sample the same labels scores {acc.constant:.3f}.' in text
+    assert f'accuracy_multi is {acc.value:.3f}; the same labels for every sample score {acc.constant:.3f}.' in text
 
 def test_saturated_logits_are_ranked_by_the_logits():
     "Their sigmoids are all 1"
@@ -351,7 +352,7 @@ def test_the_baseline_by_kind_of_row():
     random = [np.random.default_rng(i).random(TARGS.shape) for i in range(200)]
     aps = [skm.average_precision_score(TARGS, o, average='macro') for o in random]
     assert r.baseline['ap_macro']==pytest.approx(np.mean(aps), abs=0.005)
-    assert 'predicting nothing scores' in r.reading and 'giving every sample the same labels scores' in r.reading
+    assert 'predicting no label at all scores' in r.reading and 'the same labels for every sample score' in r.reading
 
 Y = tensor([[1,0,0], [1,1,0], [0,1,0], [0,0,0], [1,0,0]])
 P = tensor([[.9,.1,.2], [.8,.3,.7], [.6,.6,.1], [.2,.9,.4], [.3,.2,.3]])

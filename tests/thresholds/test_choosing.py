@@ -127,8 +127,8 @@ def test_that_nothing_is_better_than_what_is_in_use_is_said_first(kw, said):
     in_use = skm.f1_score(y, of_use, average='micro')
     assert held<in_use
     text = recommendation(objective, best, now, range(8))
-    assert text==(f'`best`, which `set_thresh` sets, is not better than the one in use ({said}): '
-                  f'held out, micro F1 is {held:.3f}, and {in_use:.3f} now.')
+    assert text==(f'Held out, `best` is not better than the one in use ({said}): micro F1 is {held:.3f}, and '
+                  f'{in_use:.3f} now; `set_thresh` would set it all the same.')
 
 @pytest.mark.parametrize('average', ['micro','macro','samples'])
 def test_a_constant_that_is_not_beaten_is_said_first(average):
