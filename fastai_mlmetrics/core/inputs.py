@@ -86,7 +86,7 @@ def _from_table(
     o = as_frame(o) # Tables of other libraries as DataFrames
     # The rows of a list, or of a Series or array whose cells are rows, such as [1,0,1]; else None
     rows = _rows(o)
-    # numpy does not stack the cells of objects, and cannot read tensors with gradients or on a GPU
+    # numpy does not stack cells of dtype object, and cannot read tensors with gradients or on a GPU
     are_cells = rows and isinstance(o, (pd.Series,np.ndarray))
     are_tensors = rows and isinstance(rows[0], Tensor)
     if are_cells or are_tensors: return _stacked(rows)
@@ -98,7 +98,7 @@ def _from_table(
         if rows is None: raise
         return _stacked(rows) # A list that numpy cannot read as a whole
     if a.dtype==object: # Python's numbers, pandas' NA, None or texts
-        # Without an axis, it is an object that numpy cannot read
+        # An array without an axis holds a single object that numpy cannot read
         if a.ndim==0 or any(isinstance(v, str) for v in a.ravel()): raise TypeError("no numbers")
         a = np.where(pd.isna(a), math.nan, a).astype(float) # numpy cannot convert `pd.NA`
     return _from_numpy(a)
@@ -132,10 +132,9 @@ def _text_problem(o):
     "Explain what to do about text in a table; '' if it has none"
     o = as_frame(o)
     parts = [(f"this {type(o).__name__}",o)]
-    cure = ("If these are names of labels, split texts into lists by targs = pd.Series(targs)"
-            ".str.split(' '), and one-hot encode lists by sklearn's MultiLabelBinarizer(classes=vocab)"
-            ".fit_transform(targs), vocab in the order of the predictions; if they are numbers, use "
-            "np.array(targs, float)")
+    cure = ("One-hot encode lists of names by sklearn's MultiLabelBinarizer(classes=vocab)"
+            ".fit_transform(targs), vocab in the order of the predictions; for texts like 'a b', "
+            "first targs = pd.Series(targs).str.split(' '); for numbers, np.array(targs, float)")
     if isinstance(o, pd.DataFrame) and o.shape[1]>1:
         parts = [(f"column {k!r}",column) for k,column in o.items()]
         cure = "Select the columns of the labels, or convert numbers by .astype(float)"

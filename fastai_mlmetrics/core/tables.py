@@ -65,7 +65,7 @@ def label_index(
     if label in shown: return shown.index(label)
     if isinstance(label, str) and [*vocab]==[*range(len(vocab))]:
         raise ValueError(f"label {label!r} is not known, because the labels have no names: use "
-                         "indices, or name them by vocab=[...], a DataFrame, or learn.dls.vocab")
+                         "its index, or pass vocab=[...]; in a Learner, set learn.dls.vocab")
     near = note(isinstance(label, str), suggestion(label, shown))
     raise ValueError(f"label {label!r} is not in the vocab"
                      f"{near or f': it has {names_within(vocab, 60)}'}")

@@ -52,8 +52,8 @@ def add_trend(
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
     r.train_loss = ifnone(train_loss, math.nan)
-    # `last_*` are of the fit's last epoch, so of this one until another follows. At the end,
-    # `keep_trend` copies them to the record of an earlier epoch that `SaveModelCallback` has loaded
+    # Copies, because `keep_trend` moves them to the record of an earlier epoch, if
+    # `SaveModelCallback` loads this at the end of the fit
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
     recent = [*before, r][-window:]
@@ -76,8 +76,8 @@ def add_trend(
         rises = loss > 1.05*r.best_loss # Validation losses are noisy
         r.loss_trend = 'rises' if rises else 'is flat'
         if falls: r.loss_trend = 'falls'
-        # Overfitting: since the epoch with the lowest validation loss, that loss has risen, and the
-        # training loss is below it, and has fallen by a tenth
+        # Overfitting: since its lowest value, the validation loss has risen, while the training loss
+        # has fallen by a tenth, and is below it
         r.overfits = rises and r.train_loss<loss and r.train_loss < 0.9*lowest.train_loss
 
 def keep_trend(r, last):

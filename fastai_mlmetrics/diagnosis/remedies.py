@@ -86,7 +86,8 @@ def _another_thresh(r):
     how = set_thresh_code(_as_probability(r, r.suggested_thresh), labels=r.labels)
     if not r.decodes: how += ", with a loss function that decodes"
     if _is_of_arrays(r):
-        how = f"pass `thresh={exact_thresh(r.suggested_thresh)}` to the metrics, and to `judge()`"
+        thresh = exact_thresh(r.suggested_thresh)
+        how = f"predict with {thresh}, and pass `thresh={thresh}` to the metrics"
     change = _change_of_thresh(r)
     if per_label_helps(r): change = continued("Or ", change)
     return (f"{change}: {how}. "
@@ -201,11 +202,10 @@ def _better_model(r):
     else:
         why = "no other threshold is clearly better"
         if not beats_constant(r.suggested_f1, r.constant_f1):
-            much = note(max(r.suggested_f1, r.f1_micro)>r.constant_f1, 'much ')
-            why = f"no threshold is {much}better than the same labels for every sample"
-            if not r.phase: # Of arrays, whose rows may be mixed up
-                order = "Check that predictions and targets are in the same order; then "
-                change = continued(order, change)
+            why = "no threshold helps much"
+            if not r.phase: # Of arrays, which may be in different orders
+                order = "Check that predictions and targets have the same samples and labels in order"
+                change = continued(f"{order}; then ", change)
         if r.suggested_f1>r.f1_micro: # Thresholds that predict very many labels are not suggested
             best = (f"{r.suggested_f1:.3f} at the best global threshold "
                     f"({exact_thresh(thresh)}{_without(r)}), ")

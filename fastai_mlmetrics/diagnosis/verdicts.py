@@ -103,7 +103,7 @@ def _beside_constant(r):
     f1 = f"{r.f1_micro:.3f}"
     constant = f"{r.constant_f1:.3f}"
     if f1==constant: return f"with nearly the same micro F1, {f1}"
-    return f"with a micro F1 of {f1} instead of {constant}"
+    return f"with a micro F1 of {f1} against {constant}"
 
 def is_choice(r):
     "Whether labels may be left out on purpose, because thresholds per label are in use"

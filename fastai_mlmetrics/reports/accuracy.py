@@ -226,7 +226,7 @@ def _described(
              frequencies_in_words(p), p.which_labels, independence]
     # What concerns single rows: first those of `_FIRST`, in its order
     in_order = [*(o for o in _FIRST if o in known), *(o for o in known if o not in _FIRST)]
-    # Rows that cannot reach 1 even if all predictions are right
+    # Rows that cannot reach 1 even if all predictions are right, because 0/0 counts as 0
     limited = [name for name,row in known.items() if row.ceiling<_SHOWN_AS_1]
     # If label frequencies were passed (`frequencies=`), averages over samples cannot be computed
     without_value = [*OVER_SAMPLES] if p.frequencies is not None else []

@@ -183,13 +183,14 @@ def _slider(
     def between(scores): # K+1 numbers for K thresholds: below all, between the first two, above all
         places = np.searchsorted(thresh.astype(scores.dtype), scores)
         return np.bincount(places, minlength=len(thresh)+1).tolist()
-    # The script sums them up to counts above each threshold. The last number of a list, which it
-    # shows beside them, is the count at the thresholds in use
-    columns = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid)) # C rows of N values
+    # Each list has K+1 counts, which the script sums up to the count above each threshold, and last
+    # the count at the thresholds in use, which it shows beside this
+    preds,trues,valids = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid)) # Each C x N
     tp_in_use,fp_in_use,*_ = interp.counts.tolist()
+    rows = zip(interp.vocab, preds, trues, valids, tp_in_use, fp_in_use) # One per label
     labels = [dict(name=as_shown(name), tp=[*between(scores[true]), tp],
                    fp=[*between(scores[valid & ~true]), fp])
-              for name,scores,true,valid,tp,fp in zip(interp.vocab, *columns, tp_in_use, fp_in_use)]
+              for name,scores,true,valid,tp,fp in rows]
     # `covered`: a labelled sample gets a prediction if its highest score is above the threshold
     labelled = interp.true.any(1)
     highest = interp.preds.where(interp.valid, -math.inf)[labelled].amax(1).numpy()

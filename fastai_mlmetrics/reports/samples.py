@@ -133,10 +133,10 @@ def sample_inputs(
     dl = interp.dl
     if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
     inputs,_,targs,*_ = interp[idxs]
-    # With `show=False`, fastai returns what it would show: inputs, targets, and decoded samples, each
-    # a tuple of its inputs and its targets
+    # With `show=False`, fastai returns what it would show: the batch, its targets, and the decoded
+    # samples, each a tuple of its inputs and its targets
     batch,_,decoded = dl.show_batch(tuplify(inputs)+(targs,), max_n=len(idxs), show=False)
-    if decoded is None: # Of a tabular loader, it returns the table, which it would decode later
+    if decoded is None: # For a tabular loader, `batch` is a table that is yet to be decoded
         columns = [*batch.cat_names,*batch.cont_names][:_MOST_COLUMNS]
         return batch.decode().items[columns].set_axis(idxs)
     shown = decoded.itemgot(0) # Of several inputs, the first
@@ -187,7 +187,7 @@ def mistakes(self,
     found = _mistakes(self, kind, cols)
     if groups is not None:
         group_of_item = item_values(self, groups, 'groups')
-        # If an item has several samples, `group_values` repeats its group for each of them
+        # Each item has a group, which `group_values` repeats for each of its samples
         n_items = len(self.preds)//self.rows_per_item
         group_of_sample = group_values(group_of_item, len(self.preds), items=range(n_items))
         group = pd.Series(group_of_sample[found['sample']], index=found.index)

@@ -346,12 +346,12 @@ def _labels_in_words(labels, n_pairs):
     n = len(labels.index.unique())
     if not n: return (f"None of the {n_pairs:,} pairs of slice and label differs from all other "
                       "samples in recall, precision or F1.")
+    which = "only significant difference" if n==1 else f"largest of {n:,} significant differences"
     *names,label = labels.index[0]
     most = labels.iloc[0]
     return (f"{most.metric.capitalize()} of label {as_shown(label)} is {most.value:.2f} in "
-            f"{', '.join(map(as_shown, names))}, and {most.elsewhere:.2f} elsewhere, the largest "
-            f"difference; differences are significant in {n:,} of {n_pairs:,} pairs of slice and "
-            "label.")
+            f"{', '.join(map(as_shown, names))}, and {most.elsewhere:.2f} elsewhere, the "
+            f"{which} in {n_pairs:,} pairs of slice and label.")
 
 def _unknown_in_words(table):
     "State which slices have no interval, and why"
@@ -396,8 +396,7 @@ def _difference_table(
         rows.append((o.inside.value, low, high, o.value, *o.limits(level)))
     columns = ['value','low','high','difference','difference_low','difference_high']
     table = SliceComparison(rows, slices, columns)
-    low = table.difference_low
-    high = table.difference_high
+    low,high = table.difference_low,table.difference_high
     table['result'] = np.select([low.isna(), high<0, low>0], ['too few','lower','higher'], '')
     return table
 

@@ -212,7 +212,7 @@ def _what_it_gains(objective, chosen, now, is_best):
     if not change.value>0:
         return (f"Held out, `{chosen.name}` is not better than {in_use}: {objective.in_words} is "
                 f"{chosen.held_out.score(m):.3f}, and {now.compared.score(m):.3f} now; `set_thresh` "
-                "would set it all the same.")
+                f"sets `{chosen.name}` all the same.")
     if change.value<0.0005: return f"{text}, less than 0.001 more than with {in_use}."
     low,high = change.limits(0.95)
     by = with_limits(change.value, low, high, ci=0.95)
@@ -225,7 +225,7 @@ def _one_is_better(objective, chosen, best):
     more = objective.sign*(score-chosen.held_out.score(objective.m))
     return note(more>=0.0005,
                 f"One threshold for all labels, {thresh_text(best.value)}, has a better held-out "
-                f"{objective.in_words}, {score:.3f}: pass `per_label=False`. ")
+                f"{objective.in_words}, {score:.3f}: to get it, pass `per_label=False`. ")
 
 def _what_it_keeps(objective, chosen, now, vocab):
     "State whether the chosen threshold keeps the required minimum, and what else to expect"

@@ -130,7 +130,7 @@ def test_columns_are_the_vocab():
 def test_what_is_no_table_of_numbers(f):
     for bad in (['cat dog','cat']*150, [['cat','dog'],['cat']]*150, np.array([['a']*6]*300),
                 np.array([[None,'x']*3]*300, object)):
-        with pytest.raises(ValueError, match='one-hot encode'): f(SCORES, bad)
+        with pytest.raises(ValueError, match='One-hot encode'): f(SCORES, bad)
 
 def test_numbers_of_pandas_and_of_other_byte_orders_are_taken():
     y = pd.DataFrame(TARGS.numpy()).astype('Int64')
@@ -315,7 +315,7 @@ BAD_INPUT = {
     'class indices in a column': (GIVEN, (np.arange(8)%3)[:,None], r'\(8, 3\), but targets \(8, 1\).*class indices'),
     'a text column': (GIVEN, pd.DataFrame(RIGHT, columns=list('abc')).assign(path='x.jpg'),
                       "column 'path' has text, such as 'x.jpg'.*Select the columns of the labels"),
-    'numbers as text': (GIVEN, RIGHT.astype(str), r"text, such as '1'.*numbers, use np.array\(targs, float\)"),
+    'numbers as text': (GIVEN, RIGHT.astype(str), r"text, such as '1'.*for numbers, np.array\(targs, float\)"),
     'numbers as text in lists': (GIVEN, RIGHT.astype(str).tolist(), "text, such as '1'"),
     'numbers as text in a table': (GIVEN, pd.DataFrame(RIGHT.astype(str)), "column 0 has text"),
     'numbers as objects': (GIVEN, RIGHT.astype(str).astype(object), "text, such as '1'"),
@@ -453,7 +453,7 @@ def test_containers_of_targets_are_taken(kind):
     rows = CONTAINERS[kind](TARGS.tolist())
     assert label_stats(rows).equals(label_stats(TARGS)) and torch.equal(pos_weight(rows), pos_weight(TARGS))
     assert stratified_split(rows, seed=0)==stratified_split(TARGS, seed=0)
-    with pytest.raises(ValueError, match='one-hot encode'): label_stats(CONTAINERS[kind]([['cat'],['dog']]))
+    with pytest.raises(ValueError, match='One-hot encode'): label_stats(CONTAINERS[kind]([['cat'],['dog']]))
     with pytest.raises(ValueError, match='has text'): judge(SCORES, CONTAINERS[kind](['cat']*300))
 
 @every_function

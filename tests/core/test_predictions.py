@@ -196,7 +196,7 @@ def test_limits_are_on_all_labels_as_in_metrics(limits, targs, ignored):
 @pytest.mark.parametrize('f', (judge, accuracy_report, MultiLabelInterpretation.from_preds))
 @pytest.mark.parametrize('labels,vocab,why', [
     (['cet'], ['cat','dog','cow','hen','fox','bee'], "'cet' is not in the vocab: did you mean 'cat'"),
-    (['cat'], None, "label 'cat' is not known, because the labels have no names: use indices, or name them"),
+    (['cat'], None, "label 'cat' is not known, because the labels have no names: use its index, or pass vocab="),
     ([6], None, 'label 6 is not in the vocab'),
     ([], None, 'leaves nothing to score'), (['a',0], [*'abcdef'], "labels has 'a' 2 times")])
 def test_wrong_labels_are_named(f, labels, vocab, why):

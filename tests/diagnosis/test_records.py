@@ -64,7 +64,7 @@ def test_worse_than_a_constant_is_not_well(capsys):
     assert wrong.accuracy<wrong.min_accuracy and wrong.verdict=='worse than a constant' and wrong.flagged
     assert '#d62728' in wrong._repr_html_()
     assert ('At threshold 0.5, the model is worse than predicting the same labels for every sample, with a micro F1 of '
-            f'{wrong.f1_micro:.3f} instead of {wrong.constant_f1:.3f}.') in one_line(repr(wrong))
+            f'{wrong.f1_micro:.3f} against {wrong.constant_f1:.3f}.') in one_line(repr(wrong))
     learn,caught = trained(logits-30, targs)
     assert caught and learn.zero_labels.reported
     learn.model.forward = lambda x: -x-30 + 0*learn.model.w
@@ -267,7 +267,7 @@ def test_no_remedy_that_is_in_use():
     assert r.missed_rate>0.9 and not any(o.startswith('Predict at least one label') for o in remedies(r))
     r = Record(judge(*simulate(skill=0., bias=0.), thresh=0.9, sigmoid=True))
     r.suggested_thresh,r.suggested_f1 = r.thresh,r.f1_micro+0.01 # Not clearly better
-    for share,said in ((0.95, 'no threshold is much better'), (0.5, 'no other threshold is clearly better')):
+    for share,said in ((0.95, 'no threshold helps much'), (0.5, 'no other threshold is clearly better')):
         r.constant_f1 = share*r.suggested_f1
         assert f'or try another model: {said}' in remedies(r)[-1]
 
@@ -380,7 +380,7 @@ def test_promised_f1_holds_when_followed(kw):
     p = p.sigmoid()
     r = judge(p, y, **kw)
     change = 'Use a threshold instead of' if kw.get('min_labels')==kw.get('max_labels') else 'the threshold, without'
-    promise = re.search(change+r' .*?: pass `thresh=(\S+)` to the metrics, and to `judge\(\)`\. '
+    promise = re.search(change+r' .*?: predict with \S+, and pass `thresh=(\S+)` to the metrics\. '
                         r'On these samples, micro F1 rises from \S+ to (\S+)\.', ' '.join(remedies(r)))
     thresh,f1 = float(promise[1]),float(promise[2])
     assert judge(p, y, thresh=thresh).f1_micro==pytest.approx(f1, abs=0.01)
@@ -518,7 +518,7 @@ def test_a_threshold_that_gains_much_is_shown_without_a_verdict():
     logits,targs = simulate(2000, 20, density=0.1, bias=-1.5)
     r = judge(logits, targs, sigmoid=True)
     assert not r.verdict and r.suggested_f1>1.05*r.f1_micro and not r.dead
-    assert f'Raise the threshold: pass `thresh={r.suggested_thresh:.10g}`' in one_line(describe(r))
+    assert f'Raise the threshold: predict with {r.suggested_thresh:.10g}, and pass `thresh=' in one_line(describe(r))
     assert '#2ca02c' not in r._repr_html_()
 
 @pytest.mark.slow
@@ -563,7 +563,7 @@ def test_thresholds_per_label_are_the_first_remedy_where_scales_differ():
     gain,low,high = r.per_label_gain
     assert gain==pytest.approx(r.per_label_f1-r.global_f1) and 0.4<low<gain<high
     text = one_line(r)
-    assert f'instead of {r.constant_f1:.3f}.' in text
+    assert f'against {r.constant_f1:.3f}.' in text
     first_ = 'What to do: - Use a threshold per label: best_thresholds(preds, targs, per_label=True, sigmoid=True).'
     assert f'{first_} Cross-validated micro F1: {r.per_label_f1:.3f} per label' in text and 'another model' not in text
     found = best_thresholds(logits, targs, per_label=True, sigmoid=True)

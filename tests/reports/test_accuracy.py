@@ -55,7 +55,7 @@ def test_an_interval_does_not_end_at_the_ceiling_of_these_samples():
 def test_how_different_models_have_to_be_is_not_said():
     "It depends on the mistakes that they share"
     text = accuracy_report(SCORES, TARGS).reading
-    assert 'differ' not in text and text.endswith('pass `groups=`, an ID per sample.')
+    assert 'differ' not in text and text.endswith('pass `groups=`, one ID per sample.')
 
 def test_a_list_in_a_sentence_ends_with_and():
     y = TARGS*(torch.arange(300)%4==0)[:,None]
@@ -91,7 +91,7 @@ def test_the_reading_is_about_the_rows_that_are_shown():
     micro = (f'Micro F1 is {o.value:.3f} (95% interval {o.low:.3f} to {o.high:.3f}); the same labels for '
              f'every sample score {o.constant:.3f}.')
     acc = r.loc['accuracy_multi']
-    independent = (' Samples are taken as independent: if several are of one patient, say, pass `groups=`, an ID per '
+    independent = (' Samples are taken as independent: if several are of one patient, pass `groups=`, one ID per '
                    'sample.')
     assert r.loc[['f1_micro']].reading==micro+independent and r.reading.startswith(f'{micro} accuracy_multi is ')
     assert f' predicting no label at all scores {acc.baseline:.3f}. ' in r.loc[['accuracy_multi','lrap']].reading

@@ -128,7 +128,7 @@ def test_that_nothing_is_better_than_what_is_in_use_is_said_first(kw, said):
     assert held<in_use
     text = recommendation(objective, best, now, range(8))
     assert text==(f'Held out, `best` is not better than the one in use ({said}): micro F1 is {held:.3f}, and '
-                  f'{in_use:.3f} now; `set_thresh` would set it all the same.')
+                  f'{in_use:.3f} now; `set_thresh` sets `best` all the same.')
 
 @pytest.mark.parametrize('average', ['micro','macro','samples'])
 def test_a_constant_that_is_not_beaten_is_said_first(average):
@@ -351,7 +351,7 @@ def test_one_threshold_that_scores_more_is_told():
         held = found.table.held_out
         text = found.table.reading
         is_told = text.startswith(f"One threshold for all labels, {found.best:.3g}, has a better held-out macro F1, "
-                                  f"{held['best']:.3f}: pass `per_label=False`. With `per_label`, ")
+                                  f"{held['best']:.3f}: to get it, pass `per_label=False`. With `per_label`, ")
         assert ('`per_label` is recommended' in text)!=is_told
         assert is_told==(held['best']-held['per_label']>=0.0005)
         told += is_told
