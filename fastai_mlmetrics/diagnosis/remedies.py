@@ -204,7 +204,7 @@ def _better_model(r):
         if not beats_constant(r.suggested_f1, r.constant_f1):
             why = "no threshold helps much"
             if not r.phase: # Of arrays, which may be in different orders
-                order = "Check that predictions and targets have the same samples and labels in order"
+                order = "Check that predictions and targets have the same order of samples and labels"
                 change = continued(f"{order}; then ", change)
         if r.suggested_f1>r.f1_micro: # Thresholds that predict very many labels are not suggested
             best = (f"{r.suggested_f1:.3f} at the best global threshold "
