@@ -133,6 +133,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                       'fastai_mlmetrics/core/inputs.py'),
                                               'fastai_mlmetrics.core.inputs._stacked': ( 'core/inputs.html#_stacked',
                                                                                          'fastai_mlmetrics/core/inputs.py'),
+                                              'fastai_mlmetrics.core.inputs._text_cure': ( 'core/inputs.html#_text_cure',
+                                                                                           'fastai_mlmetrics/core/inputs.py'),
                                               'fastai_mlmetrics.core.inputs._text_problem': ( 'core/inputs.html#_text_problem',
                                                                                               'fastai_mlmetrics/core/inputs.py'),
                                               'fastai_mlmetrics.core.inputs._unequal_text': ( 'core/inputs.html#_unequal_text',

@@ -227,7 +227,7 @@ SAYS = {
     'dates': r'this DataFrame of the shape \(40, 3\) is not one',
     'arrays and None': 'this tuple is not one',
     'text in a frame': "column 'path' has text, such as 'x.jpg'.*Select the columns of the labels",
-    'list of names': "this list has text, such as 'a'. One-hot encode lists of names",
+    'list of names': "this list has text, such as 'a'. One-hot encode names",
     'categories': "this Series has text, such as 'a'"}
 
 def test_the_message_names_the_object():

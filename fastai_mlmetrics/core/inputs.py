@@ -87,9 +87,9 @@ def _from_table(
     # The rows of a list, or of a Series or array whose cells are rows, such as [1,0,1]; else None
     rows = _rows(o)
     # numpy does not stack cells of dtype object, and cannot read tensors with gradients or on a GPU
-    are_cells = rows and isinstance(o, (pd.Series,np.ndarray))
-    are_tensors = rows and isinstance(rows[0], Tensor)
-    if are_cells or are_tensors: return _stacked(rows)
+    rows_are_cells = rows and isinstance(o, (pd.Series,np.ndarray))
+    rows_are_tensors = rows and isinstance(rows[0], Tensor)
+    if rows_are_cells or rows_are_tensors: return _stacked(rows)
     # Refuse other objects: numpy would iterate over them, which loads a data set or never ends
     is_convertible = isinstance(o, (*_LISTS,Number)) or any(hasattr(o, k) for k in _CONVERTIBLE)
     if not is_convertible: raise TypeError(f"{type(o).__name__} is no array")
@@ -128,20 +128,25 @@ def _first_text(o):
     if not isinstance(o, (*_LISTS,np.ndarray)): return None
     return first(map(_first_text, o), lambda text: text is not None)
 
+def _text_cure(o, text):
+    "Say how to get numbers from a table with a text"
+    if isinstance(o, pd.DataFrame) and o.shape[1]>1:
+        return "Select the columns of the labels, or convert numbers by .astype(float)"
+    if text.strip('+-').replace('.', '', 1).isdecimal(): return "Convert it by np.array(targs, float)"
+    split = "targs = [o.split(' ') for o in targs], then " if isinstance(first(o), str) else ''
+    return (f"One-hot encode names: {split}sklearn's MultiLabelBinarizer(classes=vocab)"
+            ".fit_transform(targs), vocab in the order of the predictions")
+
 def _text_problem(o):
     "Explain what to do about text in a table; '' if it has none"
     o = as_frame(o)
     parts = [(f"this {type(o).__name__}",o)]
-    cure = ("One-hot encode lists of names by sklearn's MultiLabelBinarizer(classes=vocab)"
-            ".fit_transform(targs), vocab in the order of the predictions; for texts like 'a b', "
-            "first targs = pd.Series(targs).str.split(' '); for numbers, np.array(targs, float)")
-    if isinstance(o, pd.DataFrame) and o.shape[1]>1:
-        parts = [(f"column {k!r}",column) for k,column in o.items()]
-        cure = "Select the columns of the labels, or convert numbers by .astype(float)"
+    if isinstance(o, pd.DataFrame): parts = [(f"column {k!r}",column) for k,column in o.items()]
     for where,part in parts:
         text = _first_text(part)
         if text is not None:
-            return f"{where} has text, such as {truncstr(repr(str(text)), 40)}. {cure}"
+            shown = truncstr(repr(str(text)), 40)
+            return f"{where} has text, such as {shown}. {_text_cure(o, text)}"
     return ''
 
 def _other_problem(o):
@@ -186,7 +191,7 @@ def group_values(
     if 0<n_items==len(values): values = values.repeat(n//n_items)
     if len(values)!=n:
         raise ValueError(f"groups has {len(values):,} values, but there are {n:,} samples: pass one "
-                         "per sample")
+                         "ID per sample")
     n_missing = pd.isna(values).sum()
     if n_missing:
         raise ValueError(f"groups has {n_missing:,} missing values of {n:,}: give a sample without a "
@@ -273,8 +278,8 @@ def _unequal_text(
     # N x C, and targets N or N x 1
     if shape[:1]==targ_shape[:1] and targ_shape[1:] in ((),(1,)):
         hint = (". Are targets class indices? One-hot encode them by "
-                f"np.eye({shape[1]})[np.ravel(targs)]; in a DataBlock, use a MultiCategoryBlock, "
-                "and a get_y that returns lists")
+                f"np.eye({shape[1]})[np.ravel(targs).astype(int)]; in a DataBlock, use a "
+                "MultiCategoryBlock, and a get_y that returns lists")
     # N x crops x C, and targets N x C
     elif len(shape)==3 and shape[::2]==targ_shape: hint = ". For crops of a sample, use preds.mean(1)"
     # Targets lack the axis of the classes, which is the second or the last one of the predictions

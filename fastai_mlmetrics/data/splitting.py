@@ -83,12 +83,12 @@ def _deal(
         columns = counts.indices[entries]
         count = counts.data[entries]
         fraction = count*units.inverse_totals[columns] # Of the column's total
-        # By how much chi-square, the sum over columns and parts of total * deficit**2 / share, falls
-        # if a part gets the unit: by total * (deficit**2 - (deficit-fraction)**2) / share in each of
-        # its columns, which is total*fraction * (2*deficit-fraction) / share; total*fraction = count
+        # By how much chi-square falls if a part gets the unit. In each of the unit's columns, its term
+        # total * deficit**2 / share becomes total * (deficit-fraction)**2 / share. The difference is
+        # total*fraction * (2*deficit-fraction) / share, and total*fraction is the unit's count
         decrease = (count@(2*deficit[columns] - fraction[:,None]))/shares # One number per part
-        # A column is scarce if only as many units of it are left as there are parts without it, or
-        # fewer: then each of them, such as this one, must go to one of these parts
+        # A column is scarce if no more units of it are left than there are parts without it, so that
+        # this unit must go to one of those parts
         none_yet = has_none[columns] # The unit's columns x parts
         if none_yet.any(): # Mostly skipped, because soon each part has some of each column
             n_parts = none_yet.sum(1) # Number of parts that have none of a column

@@ -52,8 +52,8 @@ def add_trend(
     "Compare a validation of a fit with those before it"
     loss = r.valid_loss
     r.train_loss = ifnone(train_loss, math.nan)
-    # Copies, because `keep_trend` moves them to the record of an earlier epoch, if
-    # `SaveModelCallback` loads this at the end of the fit
+    # Under names of their own, because if `SaveModelCallback` loads an earlier epoch at the end of the
+    # fit, `keep_trend` writes the last epoch's values to the earlier epoch's record
     r.update(last_epoch=r.epoch, last_loss=loss, last_ap=r.ap_micro)
     # Ranking: a median is robust to a single bad validation
     recent = [*before, r][-window:]

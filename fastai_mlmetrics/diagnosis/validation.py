@@ -176,7 +176,7 @@ class ValidationStats:
         if read is None: return None
         counts,checks = read # Counts of each label, 4 x C, and the six numbers of `value_checks`
         if not counts.any(): return None
-        # Bad targets are an error. If a prediction is NaN, metrics are not defined
+        # An error for bad targets; False if a prediction is NaN, with which no metric is defined
         defined = self.per_label.check_input(checks)
         scored = self.per_label.scored and defined # Binary predictions are no scores, and rank nothing
         names = label_names(vocab, counts.shape[1])

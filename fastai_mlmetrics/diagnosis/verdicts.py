@@ -125,8 +125,8 @@ VERDICTS = [
         lambda r: f"the model predicts no label for {without_label(r)}", about=SAMPLES, flagged=True,
         color='tab:orange', states=('samples-without-prediction',)),
     Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
-        lambda r: f"the model {note(_over_predicts(r), 'predicts far too many labels, and ')}is "
-        f"worse than predicting the same labels for every sample, {_beside_constant(r)}",
+        lambda r: "the model is worse than predicting the same labels for every sample, "
+        f"{_beside_constant(r)}{note(_over_predicts(r), ', because it predicts far too many')}",
         about=MODEL, flagged=True, color='tab:gray', states=('f1-micro',)),
     Row('no-better-than-a-constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),

@@ -21,8 +21,9 @@ from dataclasses import replace
 # %% ../../nbs/reports/02_comparison.ipynb #5db57fe4
 _DIFFERENCE = ['difference','low','high','spread'] # Last columns; models have the others
 
-_ONE_THRESH = ("All models have one threshold, which may favour one of them in F1: tune one for each "
-               "on other samples, and pass `thresh` as a dict, `{'a': thresh_a, 'b': thresh_b}`.")
+_ONE_THRESH = ("All models use one threshold, which may favour one of them in F1: tune a threshold "
+               "for each on other samples, and pass `thresh` as a dict, `{'a': thresh_a, 'b': "
+               "thresh_b}`.")
 
 class ModelComparison(Table):
     """Table of paired differences between models, with a summary in words as its `reading`

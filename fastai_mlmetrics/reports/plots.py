@@ -138,7 +138,7 @@ def plot_thresholds(self,
     curve = _curve(self, i)
     # The lines have n+1 steps: step k predicts the k highest of n scores. Step 0 predicts nothing, so
     # it has no score
-    scores = curve.score[0,1:].tolist() # Of the curve's only label
+    scores = curve.score[0,1:].tolist() # `curve.score` is labels x steps, here of one label
     # The axis of probabilities goes from 0 to 1; that of logits and other unbounded scores contains
     # all scores and the threshold in use
     contained = [0,1] if is_probs(self.preds) else [*scores, thresh]

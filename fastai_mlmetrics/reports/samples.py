@@ -129,7 +129,7 @@ def sample_inputs(
     given = interp.given
     if isinstance(given, pd.DataFrame): return given.iloc[[*idxs],:_MOST_COLUMNS].set_axis(idxs)
     if given is not None: return [_as_input(given[i]) for i in idxs]
-    # Inputs of a loader. Arrays without `items`, and torch's loader, have none that can be shown
+    # Inputs of a fastai loader. Arrays have no loader, and torch's has no items to decode
     dl = interp.dl
     if not (isinstance(dl, TfmdDL) and hasattr(dl, 'items')): return pd.DataFrame(index=idxs)
     inputs,_,targs,*_ = interp[idxs]

@@ -266,7 +266,7 @@ def _label_table(
     slice_numbers,metric_numbers,label_numbers = found
     table = Table(dict(metric=np.array(_METRICS)[metric_numbers], value=value[found],
                        elsewhere=elsewhere[found], p_value=p_values[found]))
-    # F1 is no share, so up to here, its rows have the Jaccard index J: F1 = 2 J / (1 + J)
+    # In place of F1, which is no share, all this was of the Jaccard index J: F1 = 2 J / (1 + J)
     for side in ('value','elsewhere'):
         table[side] = table[side].mask(table.metric=='f1', 2*table[side]/(1+table[side]))
     table.insert(3, 'difference', table.value-table.elsewhere)

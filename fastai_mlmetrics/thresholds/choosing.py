@@ -210,9 +210,8 @@ def _what_it_gains(objective, chosen, now, is_best):
                f"{note(now.tuned_here, ', tuned on these samples')}")
     in_use = f"the one in use ({details})"
     if not change.value>0:
-        return (f"Held out, `{chosen.name}` is not better than {in_use}: {objective.in_words} is "
-                f"{chosen.held_out.score(m):.3f}, and {now.compared.score(m):.3f} now; `set_thresh` "
-                f"sets `{chosen.name}` all the same.")
+        return (f"`set_thresh` sets `{chosen.name}`: {expects}, which is no better than "
+                f"{now.compared.score(m):.3f} with {in_use}.")
     if change.value<0.0005: return f"{text}, less than 0.001 more than with {in_use}."
     low,high = change.limits(0.95)
     by = with_limits(change.value, low, high, ci=0.95)

@@ -3,6 +3,7 @@ import collections, scipy.sparse
 from fastai.data.all import CategoryMap
 from fastai.tabular.all import Normalize, TabularDataLoaders, tabular_learner
 from fastai.text.all import BaseTokenizer, TextBlock
+from sklearn.preprocessing import MultiLabelBinarizer
 from helpers import *
 from fastai_mlmetrics.core.inputs import as_vocab, label_vocab
 from six_labels import FUNCTIONS, NAMES, SCORES, TARGS, assert_alike, every_function, interpretation, metric
@@ -131,6 +132,19 @@ def test_what_is_no_table_of_numbers(f):
     for bad in (['cat dog','cat']*150, [['cat','dog'],['cat']]*150, np.array([['a']*6]*300),
                 np.array([[None,'x']*3]*300, object)):
         with pytest.raises(ValueError, match='One-hot encode'): f(SCORES, bad)
+
+@pytest.mark.parametrize('targs', [
+    ['a b', 'a', 'b', 'c'], [['a','b'], ['a'], ['b'], ['c']], (['a','b'], [], ['c'], ['b']),
+    pd.Series(['a b', 'a', 'b', 'c']), [['1','1','0'], *[['0','1','0']]*3]])
+def test_the_cure_of_text_cures(targs):
+    "What the message says, typed literally, gives targets that are taken"
+    with pytest.raises(ValueError) as error: accuracy_report(SCORES[:4,:3], targs)
+    names = dict(targs=targs, vocab=[*'abc'], np=np, MultiLabelBinarizer=MultiLabelBinarizer)
+    code = re.search(r"(targs = [^,]+), then|", str(error.value))[1] or ''
+    exec(code, names)
+    call = re.search(r"(?:sklearn's |by )(\S+\(.*targs[^)]*\))", str(error.value))[1]
+    table = eval(call, names)
+    assert table.shape==(4,3) and accuracy_report(SCORES[:4,:3], table).value.notna().any()
 
 def test_numbers_of_pandas_and_of_other_byte_orders_are_taken():
     y = pd.DataFrame(TARGS.numpy()).astype('Int64')
@@ -315,12 +329,13 @@ BAD_INPUT = {
     'class indices in a column': (GIVEN, (np.arange(8)%3)[:,None], r'\(8, 3\), but targets \(8, 1\).*class indices'),
     'a text column': (GIVEN, pd.DataFrame(RIGHT, columns=list('abc')).assign(path='x.jpg'),
                       "column 'path' has text, such as 'x.jpg'.*Select the columns of the labels"),
-    'numbers as text': (GIVEN, RIGHT.astype(str), r"text, such as '1'.*for numbers, np.array\(targs, float\)"),
+    'numbers as text': (GIVEN, RIGHT.astype(str), r"text, such as '1'. Convert it by np.array\(targs, float\)"),
     'numbers as text in lists': (GIVEN, RIGHT.astype(str).tolist(), "text, such as '1'"),
     'numbers as text in a table': (GIVEN, pd.DataFrame(RIGHT.astype(str)), "column 0 has text"),
     'numbers as objects': (GIVEN, RIGHT.astype(str).astype(object), "text, such as '1'"),
     'lists as text': (GIVEN, ["['a', 'b']"]*len(RIGHT), "this list has text, such as \"\\['a', 'b'\\]\""),
-    'names in one text': (GIVEN, ['a b', 'c', '', 'a', 'b', 'c', 'a', 'b'], r"such as 'a b'.*str\.split\(' '\)"),
+    'names in one text': (GIVEN, ['a b', 'c', '', 'a', 'b', 'c', 'a', 'b'],
+                          r"such as 'a b'. One-hot encode names: targs = .*\.split\(' '\)"),
     'lists of names': (GIVEN, [['a','b'], ['c'], [], ['a'], ['b'], ['c'], ['a'], ['b']], 'MultiLabelBinarizer'),
     'empty': (GIVEN[:0], RIGHT[:0], 'there are no samples'),
     'no labels': (GIVEN[:,:0], RIGHT[:,:0], 'a column per label'),

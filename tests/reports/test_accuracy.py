@@ -76,11 +76,11 @@ def test_the_reading_has_numbers_in_words():
     y[4988:] = 0
     scores = torch.full_like(y, 0.4)
     text = accuracy_report(scores, y, ci=0.999).reading
-    limited = '12 of 5,000 samples have no label (counted as 0), so no model can reach 1 in jaccard_samples '
+    limited = '12 of 5,000 samples have no label, which scores 0, so no model can reach 1 in jaccard_samples '
     for part in ('(99.9% interval', limited):
         assert part in text
     r = accuracy_report(scores[4000:4989], y[4000:4989], ci=None)
-    assert '1 of 989 samples has no label and 1 of 3 labels never occurs (counted as 0), so no model can' in r.reading
+    assert '1 of 989 samples has no label and 1 of 3 labels never occurs, which scores 0, so no model can' in r.reading
     for vocab,constant in ((['0'], 'label 0'), ([30], 'label 30'), (['cat'], 'cat'), ([('a',1)], '(a, 1)')):
         about = accuracy_report(scores[:,:1], y[:,:1], vocab=vocab, ci=None).attrs['about']
         assert f'the same labels for every sample, here {constant}, ' in about
@@ -220,7 +220,7 @@ def test_ignored_elements_count_nowhere():
     r = accuracy_report((y==1).long(), y, ignore_index=math.nan)
     assert 'accuracy_multi is 1.000 (95% interval 0.661 to 1.000)' in r.reading # Of 10 samples
     assert 'balanced_accuracy (at' not in r.reading
-    assert ' 1 of 2 labels never occurs (counted as 0), so no model' in r.reading
+    assert ' 1 of 2 labels never occurs, which scores 0, so no model' in r.reading
     with pytest.raises(ValueError, match='all targets are ignored'):
         accuracy_report(y, y*math.nan, ignore_index=math.nan)
 
