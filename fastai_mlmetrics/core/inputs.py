@@ -135,7 +135,7 @@ def _text_cure(o, text):
     if text.strip('+-').replace('.', '', 1).isdecimal(): return "Convert it by np.array(targs, float)"
     split = "targs = [o.split(' ') for o in targs], then " if isinstance(first(o), str) else ''
     return (f"One-hot encode names: {split}sklearn's MultiLabelBinarizer(classes=vocab)"
-            ".fit_transform(targs), vocab in the order of the predictions")
+            ".fit_transform(targs), with vocab in the order of the predictions' columns")
 
 def _text_problem(o):
     "Explain what to do about text in a table; '' if it has none"
@@ -190,8 +190,8 @@ def group_values(
     n_items = items.shape[0] if hasattr(items, 'shape') else len(items)
     if 0<n_items==len(values): values = values.repeat(n//n_items)
     if len(values)!=n:
-        raise ValueError(f"groups has {len(values):,} values, but there are {n:,} samples: pass one "
-                         "ID per sample")
+        raise ValueError(f"groups has {len(values):,} values, but there are {n:,} samples: pass a "
+                         "group per sample")
     n_missing = pd.isna(values).sum()
     if n_missing:
         raise ValueError(f"groups has {n_missing:,} missing values of {n:,}: give a sample without a "
@@ -277,9 +277,9 @@ def _unequal_text(
     hint = "; both need a row per sample and a column per label"
     # N x C, and targets N or N x 1
     if shape[:1]==targ_shape[:1] and targ_shape[1:] in ((),(1,)):
-        hint = (". Are targets class indices? One-hot encode them by "
-                f"np.eye({shape[1]})[np.ravel(targs).astype(int)]; in a DataBlock, use a "
-                "MultiCategoryBlock, and a get_y that returns lists")
+        hint = (". Are targets class indices? For one class per sample, use fastai's accuracy. Else "
+                f"one-hot encode them by np.eye({shape[1]})[np.ravel(targs).astype(int)]; in a "
+                "DataBlock, use a MultiCategoryBlock, and a get_y that returns lists")
     # N x crops x C, and targets N x C
     elif len(shape)==3 and shape[::2]==targ_shape: hint = ". For crops of a sample, use preds.mean(1)"
     # Targets lack the axis of the classes, which is the second or the last one of the predictions

@@ -172,8 +172,8 @@ class Predictions:
     def sampling(self):
         "Assumption that intervals and held-out scores depend on, as a sentence"
         if self.groups is None:
-            return ("Samples are taken as independent: if several are of one patient, pass `groups=`, "
-                    "one ID per sample.")
+            return ("Samples are taken as independent: if some share a patient or a video, pass "
+                    "`groups=`, its ID for each sample.")
         n = self.n_independent
         text = f"The {n:,} groups are taken as independent."
         effective = round(effective_number(self.sample_groups))

@@ -203,7 +203,7 @@ class ThresholdRule:
         # Threshold, with the names that came with it, and whether these came as the keys of a dict
         given = self.thresh
         store(thresh=as_thresh(given), names=ifnone(self.names, thresh_names(given)),
-              by_name=self.by_name or isinstance(given, dict)) # A copy has plain thresholds
+              by_name=self.by_name or isinstance(given, dict)) # A copy has no dict
         if self.sigmoid not in (True,False):
             raise ValueError(f"sigmoid={self.sigmoid!r} should be True or False")
         problem = useless_thresh(self.thresh) # '' if it is in [0, 1], as the scores of a sigmoid are

@@ -83,9 +83,9 @@ def _deal(
         columns = counts.indices[entries]
         count = counts.data[entries]
         fraction = count*units.inverse_totals[columns] # Of the column's total
-        # By how much chi-square falls if a part gets the unit. In each of the unit's columns, its term
-        # total * deficit**2 / share becomes total * (deficit-fraction)**2 / share. The difference is
-        # total*fraction * (2*deficit-fraction) / share, and total*fraction is the unit's count
+        # By how much chi-square falls if a part gets the unit. In each of the unit's columns:
+        #     total * (deficit**2 - (deficit-fraction)**2) / share
+        #     = count * (2*deficit - fraction) / share, because total * fraction = count
         decrease = (count@(2*deficit[columns] - fraction[:,None]))/shares # One number per part
         # A column is scarce if no more units of it are left than there are parts without it, so that
         # this unit must go to one of those parts

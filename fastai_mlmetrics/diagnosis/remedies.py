@@ -87,7 +87,7 @@ def _another_thresh(r):
     if not r.decodes: how += ", with a loss function that decodes"
     if _is_of_arrays(r):
         thresh = exact_thresh(r.suggested_thresh)
-        how = f"predict with {thresh}, and pass `thresh={thresh}` to the metrics"
+        how = f"predict labels above {thresh}, and pass `thresh={thresh}` to the metrics"
     change = _change_of_thresh(r)
     if per_label_helps(r): change = continued("Or ", change)
     return (f"{change}: {how}. "

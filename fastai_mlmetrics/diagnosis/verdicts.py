@@ -126,7 +126,7 @@ VERDICTS = [
         color='tab:orange', states=('samples-without-prediction',)),
     Row('worse-than-a-constant', lambda r: r.f1_micro<r.constant_f1,
         lambda r: "the model is worse than predicting the same labels for every sample, "
-        f"{_beside_constant(r)}{note(_over_predicts(r), ', because it predicts far too many')}",
+        f"{_beside_constant(r)}{note(_over_predicts(r), ': it predicts far too many labels')}",
         about=MODEL, flagged=True, color='tab:gray', states=('f1-micro',)),
     Row('no-better-than-a-constant',
         lambda r: r.accuracy>=r.min_accuracy and not beats_constant(r.f1_micro, r.constant_f1),

@@ -173,7 +173,7 @@ def _why_limited(p):
     n_absent = int((is_counted & (tp+fn==0)).sum())
     absent = f"{n_absent:,} of {n_labels:,} labels never {'occurs' if n_absent==1 else 'occur'}"
     reasons = filter(None, [without_label(p), note(n_absent, absent)])
-    return f"{' and '.join(reasons) or '0/0'}, which scores {p.zero_division:g}"
+    return f"{' and '.join(reasons) or '0/0'} (scored as {p.zero_division:g})"
 
 def why_unknown(
     measured:dict, # `Estimate` by row

@@ -21,9 +21,9 @@ from dataclasses import replace
 # %% ../../nbs/reports/02_comparison.ipynb #5db57fe4
 _DIFFERENCE = ['difference','low','high','spread'] # Last columns; models have the others
 
-_ONE_THRESH = ("All models use one threshold, which may favour one of them in F1: tune a threshold "
-               "for each on other samples, and pass `thresh` as a dict, `{'a': thresh_a, 'b': "
-               "thresh_b}`.")
+_ONE_THRESH = ("All models use the same threshold, which may favour one of them in F1: tune one for "
+               "each, on samples that are not compared here, and pass `thresh` as a dict, "
+               "`{'a': thresh_a, 'b': thresh_b}`.")
 
 class ModelComparison(Table):
     """Table of paired differences between models, with a summary in words as its `reading`
@@ -110,8 +110,8 @@ def _compared(
                  for word,rows in significant.items() if len(rows)]
     may_be_chance = ~_excludes_0(table) & (table.high>table.low)
     if may_be_chance.any() and len(sentences)<2:
-        which = 'The other differences' if sentences else f"Each difference between {name} and {base}"
-        sentences.append(f"{which} may be chance.")
+        sentences.append("The other differences are not significant." if sentences else
+                         f"No difference between {name} and {base} is significant.")
     return ' '.join(sentences)
 
 # %% ../../nbs/reports/02_comparison.ipynb #c0a1b9d3

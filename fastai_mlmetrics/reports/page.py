@@ -183,8 +183,8 @@ def _slider(
     def between(scores): # K+1 numbers for K thresholds: below all, between the first two, above all
         places = np.searchsorted(thresh.astype(scores.dtype), scores)
         return np.bincount(places, minlength=len(thresh)+1).tolist()
-    # Each list has K+1 counts, which the script sums up to the count above each threshold, and then
-    # one more, the count at the thresholds in use, which the script shows for comparison
+    # Each list has a count per interval between thresholds, K+1, which the script cumulates, and last
+    # the count at the thresholds in use, which the script shows for comparison
     preds,trues,valids = (o.T.numpy() for o in (interp.preds, interp.true, interp.valid)) # Each C x N
     tp_in_use,fp_in_use,*_ = interp.counts.tolist()
     rows = zip(interp.vocab, preds, trues, valids, tp_in_use, fp_in_use) # One per label

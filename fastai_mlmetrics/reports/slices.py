@@ -338,7 +338,7 @@ def _slices_in_words(table):
     why = note(len(parts)==2, f", perhaps only because these include "
                               f"{some_names(rows_of['lower'].index[:1])}")
     if parts: return f"Compared with all other samples, {name} is {', and '.join(parts)}{why}."
-    if table.difference_low.notna().any(): return f"Each difference in {name} may be chance."
+    if table.difference_low.notna().any(): return f"No difference in {name} is significant."
     return f"No slice has enough samples to compare its {name}."
 
 def _labels_in_words(labels, n_pairs):

@@ -208,10 +208,11 @@ def _what_it_gains(objective, chosen, now, is_best):
     change = gain(m, chosen.held_out, now.compared)
     details = (f"{thresh_text(now.value)}{note(now.limits, f' with {now.limits}')}"
                f"{note(now.tuned_here, ', tuned on these samples')}")
-    in_use = f"the one in use ({details})"
+    in_use = f"the threshold in use ({details})"
     if not change.value>0:
-        return (f"`set_thresh` sets `{chosen.name}`: {expects}, which is no better than "
-                f"{now.compared.score(m):.3f} with {in_use}.")
+        return (f"Held out, `{chosen.name}` is no better than {in_use}: {objective.in_words} is "
+                f"{chosen.held_out.score(m):.3f} against {now.compared.score(m):.3f}; `set_thresh` "
+                f"would set `{chosen.name}`.")
     if change.value<0.0005: return f"{text}, less than 0.001 more than with {in_use}."
     low,high = change.limits(0.95)
     by = with_limits(change.value, low, high, ci=0.95)
@@ -223,8 +224,8 @@ def _one_is_better(objective, chosen, best):
     score = best.held_out.score(objective.m)
     more = objective.sign*(score-chosen.held_out.score(objective.m))
     return note(more>=0.0005,
-                f"One threshold for all labels, {thresh_text(best.value)}, has a better held-out "
-                f"{objective.in_words}, {score:.3f}: to get it, pass `per_label=False`. ")
+                f" One threshold for all labels, {thresh_text(best.value)}, is better held out, "
+                f"{score:.3f}: to get it, pass `per_label=False`.")
 
 def _what_it_keeps(objective, chosen, now, vocab):
     "State whether the chosen threshold keeps the required minimum, and what else to expect"
@@ -258,7 +259,7 @@ def recommendation(
         return (f"`{chosen.name}` is recommended; its score is that of the samples it was tuned on, "
                 f"so expect less on new ones. {never}").strip()
     better = _one_is_better(objective, chosen, best)
-    gains = better + _what_it_gains(objective, chosen, now, is_best=not better)
+    gains = _what_it_gains(objective, chosen, now, is_best=not better) + better
     constant = _constant_score(objective, chosen.table)
     is_better = objective.sign*(chosen.held_out.score(objective.m)-constant)>1e-9
     if is_better: return f"{gains} {never}".strip()

@@ -103,7 +103,7 @@ def test_per_label_thresholds_are_recommended_where_scores_differ_in_scale(bins)
     t = found.table
     assert advised(found)=='per_label' and found.thresh==found.per_label
     said = re.search(r'^`per_label` is recommended: micro F1 ([\d.]+) is expected on new samples, ([\d.]+) '
-                     r'\(95% interval ([\d.]+) to ([\d.]+)\) more than with the one in use \(0\.5\)\.', t.reading)
+                     r'\(95% interval ([\d.]+) to ([\d.]+)\) more than with the threshold in use \(0\.5\)\.', t.reading)
     held,gained,low,high = map(float, said.groups())
     assert held==pytest.approx(t.held_out['per_label'], abs=6e-4)
     assert low<gained<high and gained==pytest.approx(t.held_out['per_label']-t.score['now'], abs=6e-3)

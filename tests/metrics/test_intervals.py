@@ -132,7 +132,7 @@ def test_items_with_several_samples_may_be_groups():
     few = accuracy_report(preds[:9], targs[:9], groups=range(9)).reading
     assert ('The 9 groups are taken as independent. With fewer than 10 groups, intervals and held-out scores are '
             'rough.') in few
-    assert 'Samples are taken as independent: if several are' in accuracy_report(preds, targs).reading
+    assert 'Samples are taken as independent: if some share' in accuracy_report(preds, targs).reading
 
 def test_a_comparison_is_paired_by_group():
     "Copies make no difference clearer"

@@ -55,7 +55,7 @@ def test_an_interval_does_not_end_at_the_ceiling_of_these_samples():
 def test_how_different_models_have_to_be_is_not_said():
     "It depends on the mistakes that they share"
     text = accuracy_report(SCORES, TARGS).reading
-    assert 'differ' not in text and text.endswith('pass `groups=`, one ID per sample.')
+    assert 'differ' not in text and text.endswith('pass `groups=`, its ID for each sample.')
 
 def test_a_list_in_a_sentence_ends_with_and():
     y = TARGS*(torch.arange(300)%4==0)[:,None]
@@ -76,11 +76,11 @@ def test_the_reading_has_numbers_in_words():
     y[4988:] = 0
     scores = torch.full_like(y, 0.4)
     text = accuracy_report(scores, y, ci=0.999).reading
-    limited = '12 of 5,000 samples have no label, which scores 0, so no model can reach 1 in jaccard_samples '
+    limited = '12 of 5,000 samples have no label (scored as 0), so no model can reach 1 in jaccard_samples '
     for part in ('(99.9% interval', limited):
         assert part in text
     r = accuracy_report(scores[4000:4989], y[4000:4989], ci=None)
-    assert '1 of 989 samples has no label and 1 of 3 labels never occurs, which scores 0, so no model can' in r.reading
+    assert '1 of 989 samples has no label and 1 of 3 labels never occurs (scored as 0), so no model can' in r.reading
     for vocab,constant in ((['0'], 'label 0'), ([30], 'label 30'), (['cat'], 'cat'), ([('a',1)], '(a, 1)')):
         about = accuracy_report(scores[:,:1], y[:,:1], vocab=vocab, ci=None).attrs['about']
         assert f'the same labels for every sample, here {constant}, ' in about
@@ -91,8 +91,8 @@ def test_the_reading_is_about_the_rows_that_are_shown():
     micro = (f'Micro F1 is {o.value:.3f} (95% interval {o.low:.3f} to {o.high:.3f}); the same labels for '
              f'every sample score {o.constant:.3f}.')
     acc = r.loc['accuracy_multi']
-    independent = (' Samples are taken as independent: if several are of one patient, pass `groups=`, one ID per '
-                   'sample.')
+    independent = (' Samples are taken as independent: if some share a patient or a video, pass `groups=`, its '
+                   'ID for each sample.')
     assert r.loc[['f1_micro']].reading==micro+independent and r.reading.startswith(f'{micro} accuracy_multi is ')
     assert f' predicting no label at all scores {acc.baseline:.3f}. ' in r.loc[['accuracy_multi','lrap']].reading
     assert f'; a random order scores {r.baseline["lrap"]:.3f}.' in r.loc[['lrap']].reading
@@ -220,7 +220,7 @@ def test_ignored_elements_count_nowhere():
     r = accuracy_report((y==1).long(), y, ignore_index=math.nan)
     assert 'accuracy_multi is 1.000 (95% interval 0.661 to 1.000)' in r.reading # Of 10 samples
     assert 'balanced_accuracy (at' not in r.reading
-    assert ' 1 of 2 labels never occurs, which scores 0, so no model' in r.reading
+    assert ' 1 of 2 labels never occurs (scored as 0), so no model' in r.reading
     with pytest.raises(ValueError, match='all targets are ignored'):
         accuracy_report(y, y*math.nan, ignore_index=math.nan)
 

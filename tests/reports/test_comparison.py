@@ -7,8 +7,8 @@ from fastai_mlmetrics.metrics.intervals import Estimate, interval_table, simulta
 from fastai_mlmetrics.reports.accuracy import measure
 from fastai_mlmetrics.reports.comparison import _subtract, ModelComparison
 
-INDEPENDENT = ('Samples are taken as independent: if several are of one patient, pass `groups=`, '
-               'one ID per sample.')
+INDEPENDENT = ('Samples are taken as independent: if some share a patient or a video, pass '
+               '`groups=`, its ID for each sample.')
 
 def limits(t): return t[['low','high']].dropna()
 
@@ -218,8 +218,8 @@ def test_the_reading_of_a_comparison_is_about_the_rows_that_are_shown():
     t = compare_models(models, y, sigmoid=True)
     o = t.loc['f1_micro']
     only = f'b is better than a in micro F1 by {o.difference:.3f} ({o.low:.3f} to {o.high:.3f}).'
-    at_one = ('All models use one threshold, which may favour one of them in F1: tune a threshold for each on '
-              "other samples, and pass `thresh` as a dict, `{'a': thresh_a, 'b': thresh_b}`.")
+    at_one = ('All models use the same threshold, which may favour one of them in F1: tune one for each, on samples '
+              "that are not compared here, and pass `thresh` as a dict, `{'a': thresh_a, 'b': thresh_b}`.")
     assert t.loc[['f1_micro']].reading==f'{only}\n{at_one} {INDEPENDENT}' and only in repr(t.loc[['f1_micro']])
     tuned = compare_models(models, y, sigmoid=True, thresh=dict(a=0.3, b=0.4))
     assert all(at_one not in o for o in (t.loc[['ap_macro']].reading, tuned.reading))

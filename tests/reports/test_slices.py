@@ -153,7 +153,7 @@ def test_a_label_that_fails_in_a_slice_is_found():
 def test_equal_slices_do_not_differ():
     t = compare_slices(*sliced(1200))
     assert (t.result=='').all() and not len(t.labels)
-    assert t.reading.startswith('Each difference in micro F1 may be chance. None of the 24 pairs of slice and label '
+    assert t.reading.startswith('No difference in micro F1 is significant. None of the 24 pairs of slice and label '
                                 'differs from all other samples in recall, precision or F1. ')
     assert [*t.labels]==['metric','value','elsewhere','difference','p_value'] and t.labels.index.nlevels==2
 

@@ -103,7 +103,7 @@ def test_a_gain_is_said_with_its_interval():
         objective,now,best,_ = options(scores, y, thresh=0.9, metric=metric)
         text = recommendation(objective, best, now, range(8))
         said = re.match(r'`best` is recommended: micro [\w ]+ ([\d.]+) is expected on new samples, ([\d.]+) '
-                        r'\(95% interval ([\d.]+) to ([\d.]+)\) more than with the one in use \(0.9\)\.$', text)
+                        r'\(95% interval ([\d.]+) to ([\d.]+)\) more than with the threshold in use \(0.9\)\.$', text)
         held,gained,low,high = map(float, said.groups())
         assert held==pytest.approx(best.held_out.score(m), abs=6e-4) and low<gained<high
         assert gained==pytest.approx(sign*(best.held_out.score(m)-m(scores>0.9, y)), abs=6e-4)
@@ -112,8 +112,8 @@ def test_a_gain_that_may_be_chance_is_called_that():
     "As may that of copies, which are known by their groups"
     scores,y = calibrated(60, 0)
     copies = np.arange(60).repeat(10)
-    assert 'more than with the one in use (0.5); this may be chance.' in reading(scores, y)
-    assert 'more than with the one in use (0.5).' in reading(scores[copies], y[copies])
+    assert 'more than with the threshold in use (0.5); this may be chance.' in reading(scores, y)
+    assert 'more than with the threshold in use (0.5).' in reading(scores[copies], y[copies])
     assert 'may be chance' in reading(scores[copies], y[copies], groups=copies)
 
 @pytest.mark.parametrize('kw,said', [
@@ -127,8 +127,8 @@ def test_that_nothing_is_better_than_what_is_in_use_is_said_first(kw, said):
     in_use = skm.f1_score(y, of_use, average='micro')
     assert held<in_use
     text = recommendation(objective, best, now, range(8))
-    assert text==(f'`set_thresh` sets `best`: micro F1 {held:.3f} is expected on new samples, which is no better '
-                  f'than {in_use:.3f} with the one in use ({said}).')
+    assert text==(f'Held out, `best` is no better than the threshold in use ({said}): micro F1 is {held:.3f} against '
+                  f'{in_use:.3f}; `set_thresh` would set `best`.')
 
 @pytest.mark.parametrize('average', ['micro','macro','samples'])
 def test_a_constant_that_is_not_beaten_is_said_first(average):
@@ -293,9 +293,9 @@ def test_each_sentence_is_true_in_every_state(wanted):
         assert len(parts)<=2 and f'`{chosen.name}`' in parts[0]
         for part in parts:
             numbers = [*map(float, re.findall(r'\d\.\d+', part))]
-            if 'which is no better than' in part:
+            if 'is no better than the threshold in use' in part:
                 said['not better'] += 1
-                assert better<=0 and numbers[:2]==[round(held, 3), round(before, 3)]
+                assert better<=0 and numbers[-2:]==[round(held, 3), round(before, 3)]
             elif 'the same labels for every sample' in part:
                 said['constant'] += 1
                 m = objective.m
@@ -350,8 +350,8 @@ def test_one_threshold_that_scores_more_is_told():
         found = learn.thresh_find(average='macro', show_plot=False)
         held = found.table.held_out
         text = found.table.reading
-        is_told = text.startswith(f"One threshold for all labels, {found.best:.3g}, has a better held-out macro F1, "
-                                  f"{held['best']:.3f}: to get it, pass `per_label=False`. With `per_label`, ")
+        is_told = (f" One threshold for all labels, {found.best:.3g}, is better held out, {held['best']:.3f}: to get "
+                   "it, pass `per_label=False`.") in text
         assert ('`per_label` is recommended' in text)!=is_told
         assert is_told==(held['best']-held['per_label']>=0.0005)
         told += is_told
