@@ -277,9 +277,9 @@ def _unequal_text(
     hint = "; both need a row per sample and a column per label"
     # N x C, and targets N or N x 1
     if shape[:1]==targ_shape[:1] and targ_shape[1:] in ((),(1,)):
-        hint = (". Are targets class indices? For one class per sample, use fastai's accuracy. Else "
-                f"one-hot encode them by np.eye({shape[1]})[np.ravel(targs).astype(int)]; in a "
-                "DataBlock, use a MultiCategoryBlock, and a get_y that returns lists")
+        hint = (". Are targets class indices? For one class per sample, use fastai's accuracy, or "
+                f"one-hot encode them by np.eye({shape[1]})[np.ravel(targs).astype(int)]. For several "
+                "labels in a DataBlock, use a MultiCategoryBlock, and a get_y that returns lists")
     # N x crops x C, and targets N x C
     elif len(shape)==3 and shape[::2]==targ_shape: hint = ". For crops of a sample, use preds.mean(1)"
     # Targets lack the axis of the classes, which is the second or the last one of the predictions

@@ -212,7 +212,7 @@ def _what_it_gains(objective, chosen, now, is_best):
     if not change.value>0:
         return (f"Held out, `{chosen.name}` is no better than {in_use}: {objective.in_words} is "
                 f"{chosen.held_out.score(m):.3f} against {now.compared.score(m):.3f}; `set_thresh` "
-                f"would set `{chosen.name}`.")
+                f"sets `{chosen.name}` all the same.")
     if change.value<0.0005: return f"{text}, less than 0.001 more than with {in_use}."
     low,high = change.limits(0.95)
     by = with_limits(change.value, low, high, ci=0.95)
@@ -221,11 +221,11 @@ def _what_it_gains(objective, chosen, now, is_best):
 def _one_is_better(objective, chosen, best):
     "State that the global threshold scores higher than thresholds per label that were asked for"
     if best is None or best is chosen or not best.held_out: return ''
-    score = best.held_out.score(objective.m)
-    more = objective.sign*(score-chosen.held_out.score(objective.m))
-    return note(more>=0.0005,
-                f" One threshold for all labels, {thresh_text(best.value)}, is better held out, "
-                f"{score:.3f}: to get it, pass `per_label=False`.")
+    of_best,of_chosen = (o.held_out.score(objective.m) for o in (best, chosen))
+    return note(objective.sign*(of_best-of_chosen)>=0.0005,
+                f"Held out, one threshold for all labels, {thresh_text(best.value)}, is better than "
+                f"one per label: {objective.in_words} is {of_best:.3f} against {of_chosen:.3f}. To get "
+                "it, pass `per_label=False`.")
 
 def _what_it_keeps(objective, chosen, now, vocab):
     "State whether the chosen threshold keeps the required minimum, and what else to expect"
@@ -259,7 +259,7 @@ def recommendation(
         return (f"`{chosen.name}` is recommended; its score is that of the samples it was tuned on, "
                 f"so expect less on new ones. {never}").strip()
     better = _one_is_better(objective, chosen, best)
-    gains = _what_it_gains(objective, chosen, now, is_best=not better) + better
+    gains = f"{better} {_what_it_gains(objective, chosen, now, is_best=not better)}".strip()
     constant = _constant_score(objective, chosen.table)
     is_better = objective.sign*(chosen.held_out.score(objective.m)-constant)>1e-9
     if is_better: return f"{gains} {never}".strip()
