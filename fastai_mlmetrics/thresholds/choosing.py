@@ -212,7 +212,7 @@ def _what_it_gains(objective, chosen, now, is_best):
     if not change.value>0:
         return (f"Held out, `{chosen.name}` is no better than {in_use}: {objective.in_words} is "
                 f"{chosen.held_out.score(m):.3f} against {now.compared.score(m):.3f}; `set_thresh` "
-                f"sets `{chosen.name}` all the same.")
+                f"still sets `{chosen.name}`.")
     if change.value<0.0005: return f"{text}, less than 0.001 more than with {in_use}."
     low,high = change.limits(0.95)
     by = with_limits(change.value, low, high, ci=0.95)
@@ -224,8 +224,8 @@ def _one_is_better(objective, chosen, best):
     of_best,of_chosen = (o.held_out.score(objective.m) for o in (best, chosen))
     return note(objective.sign*(of_best-of_chosen)>=0.0005,
                 f"Held out, one threshold for all labels, {thresh_text(best.value)}, is better than "
-                f"one per label: {objective.in_words} is {of_best:.3f} against {of_chosen:.3f}. To get "
-                "it, pass `per_label=False`.")
+                f"one per label: {objective.in_words} is {of_best:.3f} against {of_chosen:.3f}. To "
+                "get it, pass `per_label=False`.")
 
 def _what_it_keeps(objective, chosen, now, vocab):
     "State whether the chosen threshold keeps the required minimum, and what else to expect"
