@@ -297,7 +297,7 @@ class SliceComparison(Table):
         n_pairs = len(self)*self.attrs['n_labels']
         found = self.labels[of_slices]
         slices,labels = _slices_in_words(self),_labels_in_words(found, n_pairs)
-        if len(found): labels = labels.replace('label.', 'label (see `.labels`).')
+        if len(found): labels = f"{labels[:-1]} (see `.labels`)."
         if len(found) and not any(self.result): # No score shows these labels
             slices,labels = labels,continued("Over all labels, ", slices)
         return ' '.join(filter(None, [slices, labels, _unknown_in_words(self), self.attrs['reading']]))

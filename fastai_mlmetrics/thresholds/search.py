@@ -223,8 +223,13 @@ class ScoreTable(SearchTable):
 
     def _sort(self, scores, cell):
         "Sort scores together with their cells"
-        order = np.argsort(scores)
-        return scores[order],cell[order]
+        if not (self.probs and self.dtype==np.float32):
+            order = np.argsort(scores)
+            return scores[order],cell[order]
+        # Probabilities are ordered like their bits. With the cell in the last bits, a search of
+        # eight million scores takes two thirds of the time that it takes with `argsort`
+        bits = np.sort(scores.view(np.int32).astype(np.int64)<<16 | cell)
+        return (bits>>16).astype(np.int32).view(np.float32),(bits & 0xffff).astype(cell.dtype)
 
     @cached_property
     def sorted_labels(self):
