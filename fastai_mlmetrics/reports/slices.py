@@ -392,12 +392,12 @@ def _difference_table(
     level = simultaneous_level(differences, ci) # Of each difference
     rows = []
     for o in differences:
-        low,high = [math.nan]*2 if o.why_unknown else o.inside.limits(ci)
-        rows.append((o.inside.value, low, high, o.value, *o.limits(level)))
+        limits = (math.nan,math.nan) if o.why_unknown else o.inside.limits(ci)
+        rows.append((o.inside.value, *limits, o.value, *o.limits(level)))
     columns = ['value','low','high','difference','difference_low','difference_high']
     table = SliceComparison(rows, slices, columns)
-    low,high = table.difference_low,table.difference_high
-    table['result'] = np.select([low.isna(), high<0, low>0], ['too few','lower','higher'], '')
+    conditions = [table.difference_low.isna(), table.difference_high<0, table.difference_low>0]
+    table['result'] = np.select(conditions, ['too few','lower','higher'], '')
     return table
 
 def _sliced(p, by, n_items):
